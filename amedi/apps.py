@@ -1,0 +1,7 @@
+from django.apps import AppConfig
+
+
+class AmediConfig(AppConfig):
+    """Composition only: settings, addresses, sandbox and demo. No rule of the domain."""
+
+    name = "amedi"

@@ -1,0 +1,86 @@
+"""Reads the environment once, and answers a wrong value with one clear sentence.
+
+Every variable is in ``.env.example``. A ``.env`` beside ``manage.py`` is read
+too; what the process already has in its environment wins over it.
+"""
+
+import os
+import re
+from datetime import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+env = environ.Env()
+# Tests set AMEDI_ENV_FILE to nothing, so that nobody's credentials reach them.
+if env_file := os.environ.get("AMEDI_ENV_FILE", str(BASE_DIR / ".env")):
+    environ.Env.read_env(env_file)
+
+
+def text(name: str, default: str | None = None) -> str:
+    """The variable as it stands; without a default it must be there.
+
+    Raises ImproperlyConfigured when it is missing.
+    """
+    value = str(env.str(name, default="")).strip()
+    if value:
+        return value
+    if default is None:
+        raise ImproperlyConfigured(
+            f"{name} is not set. Put it into the environment or into .env; see .env.example."
+        )
+    return default
+
+
+def listed(name: str, default: str = "") -> list[str]:
+    """A comma-separated variable as a list without blanks."""
+    return [item.strip() for item in text(name, default).split(",") if item.strip()]
+
+
+def switch(name: str, *, default: bool) -> bool:
+    """True or false. Raises ImproperlyConfigured for anything else."""
+    value = text(name, str(default)).lower()
+    if value in ("1", "true", "yes", "on"):
+        return True
+    if value in ("0", "false", "no", "off"):
+        return False
+    raise ImproperlyConfigured(f"{name} must be true or false, and is {value!r}.")
+
+
+def number(name: str, default: int, *, least: int = 1, most: int = 1_000_000) -> int:
+    """A whole number within bounds. Raises ImproperlyConfigured for anything else."""
+    value = text(name, str(default))
+    if not re.fullmatch(r"\d{1,9}", value) or not least <= int(value) <= most:
+        raise ImproperlyConfigured(f"{name} must be a whole number from {least} to {most}, and is {value!r}.")
+    return int(value)
+
+
+def address(name: str, default: str) -> str:
+    """An http(s) address without the slash at its end.
+
+    Raises ImproperlyConfigured for anything else.
+    """
+    value = text(name, default).rstrip("/")
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ImproperlyConfigured(
+            f"{name} must be a web address such as https://example.org, and is {value!r}."
+        )
+    return value
+
+
+def clock_range(name: str, default: str) -> tuple[time, time]:
+    """Two local clock times ``HH:MM-HH:MM``; both the same means none.
+
+    Raises ImproperlyConfigured for anything else.
+    """
+    value = text(name, default)
+    try:
+        start, end = (time.fromisoformat(part.strip()) for part in value.split("-"))
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} must look like 21:00-07:00, and is {value!r}.") from None
+    return start, end

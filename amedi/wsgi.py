@@ -1,0 +1,8 @@
+"""The web process: gunicorn amedi.wsgi."""
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "amedi.settings")
+application = get_wsgi_application()
