@@ -1,0 +1,13 @@
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class RemindersConfig(AppConfig):
+    """The product: rules, timeline, queue, channels, conversation."""
+
+    name = "reminders"
+    verbose_name = _("Recordatorios")
+
+    def ready(self) -> None:
+        """Connect the receivers and the system checks."""
+        from reminders import checks, receivers  # noqa: F401

@@ -1,0 +1,241 @@
+"""The words of a message, the same for all channels.
+
+A template names its variables in braces, ``{nombre}``. What patients read is
+Spanish whatever the language of whoever sets a sending off, so days, hours and
+the words for what is missing stand here and not in a catalogue.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from reminders.timeline import ReminderType
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variable:
+    """A place in a template that each message fills with its own words."""
+
+    name: str
+    label: str | Promise
+    example: str
+    if_empty: str = ""
+    """What a patient reads where the value is missing; empty where it never is."""
+
+
+VARIABLES = {
+    variable.name: variable
+    for variable in (
+        Variable(
+            name="nombre",
+            label=gettext_lazy("nombre completo del paciente"),
+            example="Ana Pérez",
+            if_empty="paciente",
+        ),
+        Variable(
+            name="doctor",
+            label=gettext_lazy("médico, con su título"),
+            example="Dra. Carmen Ruiz",
+            if_empty="su médico",
+        ),
+        Variable(
+            name="fecha",
+            label=gettext_lazy("día de la cita, como se dice al enviar el mensaje"),
+            example="mañana, jueves 17 de septiembre",
+        ),
+        Variable(name="hora", label=gettext_lazy("hora de la cita"), example="10:00 a. m."),
+        Variable(
+            name="consultorio",
+            label=gettext_lazy("nombre del consultorio"),
+            example="Torre Médica, piso 3",
+            if_empty="el consultorio",
+        ),
+        Variable(
+            name="direccion",
+            label=gettext_lazy("dirección del consultorio"),
+            example="Av. Principal de Las Mercedes",
+            if_empty="la dirección habitual",
+        ),
+    )
+}
+
+DEFAULT_SUBJECTS: Mapping[ReminderType, str] = {
+    ReminderType.PREPARACION: "Antes de su cita con {doctor}",
+    ReminderType.CITA_PROXIMA: "Su cita con {doctor}: {fecha}, {hora}",
+    ReminderType.LLEGADA: "Le esperamos {fecha}, {hora}",
+    ReminderType.SEGUIMIENTO: "Gracias por su visita",
+    ReminderType.CONTROL: "Su próximo control con {doctor}",
+}
+DEFAULT_BODIES: Mapping[ReminderType, str] = {
+    ReminderType.PREPARACION: (
+        "Hola, {nombre}. Su cita con {doctor} es {fecha}, {hora}, en {consultorio}.\n\n"
+        "Si le dieron indicaciones para prepararse, téngalas presentes desde ahora. "
+        "Si tiene alguna duda, escríbanos o llámenos: con gusto le ayudamos."
+    ),
+    ReminderType.CITA_PROXIMA: (
+        "Hola, {nombre}. Le recordamos su cita con {doctor}.\n\n"
+        "Cuándo: {fecha}, {hora}\n"
+        "Dónde: {consultorio}, {direccion}\n\n"
+        "Si no puede venir, avísenos, por favor, y le ayudamos a buscar otro día."
+    ),
+    ReminderType.LLEGADA: (
+        "Hola, {nombre}. Le esperamos {fecha}, {hora}, en {consultorio}, {direccion}.\n\n"
+        "Cuando llegue, avísenos, por favor, para informar a {doctor}."
+    ),
+    ReminderType.SEGUIMIENTO: (
+        "Hola, {nombre}. Gracias por su visita; esperamos que se encuentre bien.\n\n"
+        "Si tiene alguna pregunta sobre las indicaciones que recibió, escríbanos o llámenos: "
+        "con gusto le ayudamos."
+    ),
+    ReminderType.CONTROL: (
+        "Hola, {nombre}. Se acerca el momento de su próximo control con {doctor}.\n\n"
+        "Cuando guste, escríbanos o llámenos para acordar el día y la hora que más le convengan."
+    ),
+}
+
+_WEEKDAYS = ("lunes", "martes", "miércoles", "jueves", "viernes", "sábado", "domingo")
+_MONTHS = (
+    *("enero", "febrero", "marzo", "abril", "mayo", "junio"),
+    *("julio", "agosto", "septiembre", "octubre", "noviembre", "diciembre"),
+)
+
+
+class BadTemplate(ValueError):
+    """The text cannot be filled. The message is for whoever wrote it."""
+
+
+class UnknownVariable(BadTemplate):
+    """The text names a variable that does not exist."""
+
+    def __init__(self, name: str) -> None:
+        nearest = _nearest(name)
+        if nearest:
+            sentence = _("No existe la variable {%(name)s}. ¿Quiso decir {%(nearest)s}?")
+        else:
+            sentence = _("No existe la variable {%(name)s}. Puede usar: %(known)s.")
+        known = ", ".join(f"{{{variable}}}" for variable in VARIABLES)
+        super().__init__(sentence % {"name": name, "nearest": nearest, "known": known})
+
+
+def check(template: str) -> None:
+    """Raise BadTemplate unless the text can be filled for every patient."""
+    if not clean(template):
+        raise BadTemplate(_("El texto está vacío."))
+    for _literal, _name in _pieces(template):
+        pass
+    # Right as literal braces, but nobody wants a patient to read them.
+    if doubled := re.search(r"(?<!\{)\{\{\s*(\w+)\s*\}\}(?!\})", template):
+        name = _nearest(doubled[1])
+        if name:
+            raise BadTemplate(_("Escriba {%(name)s} con una sola llave a cada lado.") % {"name": name})
+
+
+def render(template: str, values: Mapping[str, str]) -> str:
+    """The text with its variables filled; ``{{`` and ``}}`` are literal braces.
+
+    Raises BadTemplate for what ``check`` refuses; words that come in by a value
+    are never read as a template.
+    """
+    filled = "".join(literal + (values[name] if name else "") for literal, name in _pieces(template))
+    return tidy(filled)
+
+
+def _pieces(template: str) -> Iterator[tuple[str, str]]:
+    """Pairs of literal text and the variable after it (empty: none)."""
+    end = 0
+    for token in re.finditer(r"\{\{|\}\}|\{([^{}]*)\}|[{}]", template):
+        literal = template[end : token.start()]
+        end = token.end()
+        if token[0] in ("{{", "}}"):
+            yield literal + token[0][0], ""
+        elif token[1] is None:
+            raise BadTemplate(_("Hay una llave sin pareja. Una variable se escribe así: {nombre}."))
+        elif token[1] not in VARIABLES:
+            raise UnknownVariable(token[1])
+        else:
+            yield literal, token[1]
+    yield template[end:], ""
+
+
+def _nearest(name: str) -> str:
+    """The known variable that was most probably meant; empty when none is near."""
+    plain = unicodedata.normalize("NFKD", name.strip().casefold()).encode("ascii", "ignore").decode()
+    return next(iter(difflib.get_close_matches(plain, VARIABLES, n=1)), "")
+
+
+def values(
+    *,
+    patient_name: str,
+    doctor: str,
+    office: str,
+    address: str,
+    starts_at: datetime,
+    zone: ZoneInfo,
+    now: datetime,
+) -> dict[str, str]:
+    """What each variable says in a message that leaves now; none is ever empty.
+
+    ``zone`` is that of the place of care: day and hour are told as they are there.
+    """
+    raw = {
+        "nombre": patient_name,
+        "doctor": doctor,
+        "fecha": _day(starts_at, zone, now),
+        "hora": _hour(starts_at, zone),
+        "consultorio": office,
+        "direccion": address,
+    }
+    return {name: clean(value) or VARIABLES[name].if_empty for name, value in raw.items()}
+
+
+def when(starts_at: datetime, zone: ZoneInfo, now: datetime) -> str:
+    """``mañana, jueves 17 de septiembre, a las 10:00 a. m.``, as it is at ``now`` in the zone."""
+    hour = _hour(starts_at, zone)
+    return f"{_day(starts_at, zone, now)}, {'a la' if hour.startswith('1:') else 'a las'} {hour}"
+
+
+def _day(starts_at: datetime, zone: ZoneInfo, now: datetime) -> str:
+    day, today = starts_at.astimezone(zone).date(), now.astimezone(zone).date()
+    name = f"{_WEEKDAYS[day.weekday()]} {day.day} de {_MONTHS[day.month - 1]}"
+    if day.year != today.year:
+        name += f" de {day.year}"
+    return {0: "hoy, ", 1: "mañana, "}.get((day - today).days, "el ") + name
+
+
+def _hour(starts_at: datetime, zone: ZoneInfo) -> str:
+    local = starts_at.astimezone(zone)
+    return f"{local.hour % 12 or 12}:{local:%M} {'a. m.' if local.hour < 12 else 'p. m.'}"
+
+
+def clean(value: str) -> str:
+    """A value on one line, without what cannot be seen.
+
+    Meta refuses a parameter with a line break, a tab or many spaces.
+    """
+    # Zero-width and bidi marks are format characters (Cf); a lone surrogate (Cs)
+    # or a NUL (Cc) would break the sending itself.
+    seen = (
+        character
+        for character in value
+        if character.isspace() or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
+    )
+    return " ".join("".join(seen).split())
+
+
+def tidy(text: str) -> str:
+    """The text without the traces of filling: runs of spaces, a space before a stop, two stops, «las 1»."""
+    text = re.sub(r"\b([Ll]a)s (?=1:\d\d)", r"\1 ", text)
+    text = re.sub(r"[ \t\u00a0]+", " ", text)
+    text = re.sub(r" +(?=[,.\n]|$)", "", text)
+    # "a. m." at the end of a sentence; an ellipsis stays.
+    return re.sub(r"(?<!\.)\.\.(?!\.)", ".", text).strip()

@@ -1,0 +1,233 @@
+"""Messages in words that cannot embarrass: variables, days and hours as they are said."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.utils import translation
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reminders import wording
+from reminders.timeline import ReminderType
+from tests.timeline_values import ZONES, at
+
+EXAMPLES = {variable.name: variable.example for variable in wording.VARIABLES.values()}
+
+
+def values(start: str = "2026-09-17T10:00", now: str = "2026-09-16T10:00", **words: str) -> dict[str, str]:
+    place = start.partition(" ")[2] or "Caracas"
+    people = {
+        "patient_name": "Ana Pérez",
+        "doctor": "Dra. Carmen Ruiz",
+        "office": "Torre",
+        "address": "Av. 5",
+    }
+    return wording.values(**{**people, **words}, starts_at=at(start), zone=ZONES[place], now=at(now))
+
+
+DAYS = [
+    ("B1", "2026-09-18T22:00", "2026-09-18T07:00", "hoy, viernes 18 de septiembre"),
+    ("B2", "2026-09-18T06:30", "2026-09-17T20:45", "mañana, viernes 18 de septiembre"),
+    ("two days ahead", "2026-09-18T06:30", "2026-09-16T23:59", "el viernes 18 de septiembre"),
+    ("F12", "2026-03-08T10:00 NewYork", "2026-03-07T10:00 NewYork", "mañana, domingo 8 de marzo"),
+    ("F12, days ahead", "2026-03-08T10:00 NewYork", "2026-03-05T10:00 NewYork", "el domingo 8 de marzo"),
+    ("sent from another day", "2026-09-17T20:30", "2026-09-18T05:00 Madrid", "hoy, jueves 17 de septiembre"),
+    ("over midnight there", "2026-09-18T00:10", "2026-09-17T23:50", "mañana, viernes 18 de septiembre"),
+    (
+        "tomorrow is another year",
+        "2027-01-01T10:00",
+        "2026-12-31T10:00",
+        "mañana, viernes 1 de enero de 2027",
+    ),
+    ("another year", "2027-02-28T10:00", "2026-09-01T10:00", "el domingo 28 de febrero de 2027"),
+    ("past", "2026-09-16T10:00", "2026-09-17T10:00", "el miércoles 16 de septiembre"),
+]
+
+
+@pytest.mark.parametrize(
+    ("start", "now", "said"), [case[1:] for case in DAYS], ids=[case[0] for case in DAYS]
+)
+def test_the_day_is_said_as_it_is_where_the_visit_is_when_the_message_leaves(start, now, said):
+    assert values(start, now)["fecha"] == said
+
+
+@pytest.mark.parametrize(
+    ("clock", "said"),
+    [
+        ("10:00", "10:00 a. m."),
+        ("12:00", "12:00 p. m."),
+        ("00:30", "12:30 a. m."),
+        ("13:05", "1:05 p. m."),
+        ("23:59", "11:59 p. m."),
+        ("09:00", "9:00 a. m."),
+    ],
+)
+def test_the_hour_is_said_the_venezuelan_way_with_ordinary_spaces(clock, said):
+    assert values(f"2026-09-17T{clock}")["hora"] == said
+
+
+@pytest.mark.parametrize("year", [2006, 2010, 2020])
+def test_g5_an_old_hour_is_the_one_of_its_time(year):
+    start = datetime(year, 6, 1, 13, 30 if year == 2010 else 0, tzinfo=UTC)
+    assert wording.when(start, ZoneInfo("America/Caracas"), start).endswith("a las 9:00 a. m.")
+
+
+def test_when_says_day_and_hour_together():
+    caracas, now = ZONES["Caracas"], at("2026-09-16T10:00")
+    said = wording.when(at("2026-09-17T10:00"), caracas, now)
+    assert said == "mañana, jueves 17 de septiembre, a las 10:00 a. m."
+    said = wording.when(at("2026-09-17T13:00"), caracas, now)
+    assert said == "mañana, jueves 17 de septiembre, a la 1:00 p. m."
+
+
+def test_days_are_spanish_whatever_the_language_of_the_process():
+    with translation.override("en"):
+        assert values()["fecha"] == "mañana, jueves 17 de septiembre"
+        assert values(patient_name="")["nombre"] == "paciente"
+
+
+def test_h7_an_empty_value_has_neutral_words():
+    empty = values(patient_name=" ", doctor="\u200b", office="", address="\n")
+    assert (empty["nombre"], empty["doctor"], empty["consultorio"], empty["direccion"]) == (
+        "paciente",
+        "su médico",
+        "el consultorio",
+        "la dirección habitual",
+    )
+    assert (
+        wording.render("Hola, {nombre}: le espera {doctor}.", empty) == "Hola, paciente: le espera su médico."
+    )
+
+
+def test_h7_an_empty_value_leaves_no_gap():
+    gap = {**EXAMPLES, "doctor": ""}
+    assert wording.render("Su cita con {doctor} es {hora}", gap) == "Su cita con es 10:00 a. m."
+    assert wording.render("Le espera {doctor}, en la torre {doctor}.", gap) == "Le espera, en la torre."
+
+
+def test_a_value_is_one_line_of_what_can_be_seen():
+    dirty = values(
+        patient_name="  Ana\n\tMaría\u00a0 \u200bPérez\u202e\x00\u2028 ", address="Av. 1\r\nPiso 2"
+    )
+    assert dirty["nombre"] == "Ana María Pérez"
+    assert dirty["direccion"] == "Av. 1 Piso 2"
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_no_value_is_refused_by_meta(text):
+    value = values(patient_name=text, address=text)["nombre"]
+    assert value
+    assert "  " not in value
+    assert not set(value) & set("\n\r\t\x00\u200b\u202e")
+
+
+def test_a_text_keeps_its_lines():
+    assert (
+        wording.render("Hola, {nombre}.\n\nHora: {hora}\n", EXAMPLES)
+        == "Hola, Ana Pérez.\n\nHora: 10:00 a. m."
+    )
+
+
+def test_a_sentence_that_ends_in_a_shortened_word_has_one_stop():
+    assert wording.render("Le esperamos a las {hora}.", EXAMPLES) == "Le esperamos a las 10:00 a. m."
+    assert wording.render("Le esperamos...", EXAMPLES) == "Le esperamos..."
+
+
+def test_words_that_come_in_by_a_value_are_never_a_template():
+    hostile = values(patient_name="{doctor} {nombre.__class__} %s {{x}}", doctor="{hora}")
+    assert wording.render("{nombre} y {doctor}", hostile) == "{doctor} {nombre.__class__} %s {{x}} y {hora}"
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        *("{nombre.__class__}", "{nombre[0]}", "{nombre!r}", "{nombre:>99}", "{0}", "{}", "{ nombre }"),
+        *(
+            "{nombr}",
+            "{Nombre}",
+            "{dirección}",
+            "{",
+            "}",
+            "{nombre",
+            "nombre}",
+            "{nombre}}",
+            "{{nombre}",
+            "{a{b}",
+        ),
+    ],
+)
+def test_a_text_that_cannot_be_filled_is_refused_on_saving_and_on_sending(template):
+    with pytest.raises(wording.BadTemplate):
+        wording.check(template)
+    with pytest.raises(wording.BadTemplate):
+        wording.render(template, EXAMPLES)
+
+
+@pytest.mark.parametrize(
+    ("template", "sentence"),
+    [
+        ("Hola, {nombr}", "No existe la variable {nombr}. ¿Quiso decir {nombre}?"),
+        ("{ Doctor }", "No existe la variable { Doctor }. ¿Quiso decir {doctor}?"),
+        ("En {dirección}", "No existe la variable {dirección}. ¿Quiso decir {direccion}?"),
+        ("{%s}", "No existe la variable {%s}. Puede usar: {nombre}, {doctor}, {fecha}, {hora},"),
+        ("Hola, {nombre", "Hay una llave sin pareja. Una variable se escribe así: {nombre}."),
+        ("Hola, {{nombre}}", "Escriba {nombre} con una sola llave a cada lado."),
+        (" \n\u200b", "El texto está vacío."),
+    ],
+)
+def test_h6_the_refusal_says_what_to_write_instead(template, sentence):
+    with pytest.raises(wording.BadTemplate) as refused:
+        wording.check(template)
+    assert str(refused.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("%s y %(nombre)s", "%s y %(nombre)s"),
+        ("{{7*7}}", "{7*7}"),
+        ("{{{hora}}}", "{10:00 a. m.}"),
+        ("$hora", "$hora"),
+    ],
+)
+def test_other_languages_of_templates_are_plain_text(template, text):
+    wording.check(template)
+    assert wording.render(template, EXAMPLES) == text
+
+
+@settings(deadline=None)
+@given(st.text(alphabet="{}nombrehora .%$\n"))
+def test_a_text_that_is_saved_can_be_sent(template):
+    try:
+        wording.check(template)
+    except wording.BadTemplate:
+        return
+    wording.render(template, EXAMPLES)
+
+
+@pytest.mark.parametrize("kind", list(ReminderType))
+@pytest.mark.parametrize("words", ["all there", "nothing there"])
+def test_the_default_words_read_well_for_everybody(kind, words):
+    nothing = {"patient_name": "", "doctor": "", "office": "", "address": ""}
+    filling = values(**nothing if words == "nothing there" else {})
+    for template in (wording.DEFAULT_SUBJECTS[kind], wording.DEFAULT_BODIES[kind]):
+        wording.check(template)
+        text = wording.render(template, filling)
+        assert not set(text) & set("{}")
+        assert not any(ugly in text for ugly in ("  ", " .", " ,", "..", "el el ", "en en "))
+
+
+def test_every_variable_is_explained_to_the_doctor():
+    for variable in wording.VARIABLES.values():
+        assert str(variable.label)
+        assert wording.render(f"{{{variable.name}}}", EXAMPLES) == variable.example
+    assert set(values()) == set(wording.VARIABLES)
+
+
+@pytest.mark.parametrize(
+    ("hora", "words"), [("1:00 p. m.", "a la 1:00 p. m."), ("11:00 a. m.", "a las 11:00 a. m.")]
+)
+def test_one_oclock_is_one(hora, words):
+    assert wording.render("Le esperamos a las {hora}", {"hora": hora}) == f"Le esperamos {words}"
