@@ -1,0 +1,81 @@
+"""The marks that a change leaves for the planner, and what each of them covers.
+
+The triggers of migration 0002 write nearly all of them. A broad mark (a
+patient, a doctor's rules, everything) is widened here into one per visit, by
+the planner and never by the save that caused it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from importlib.metadata import version
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from reminders.models import Mark, PlanBasis
+
+# What a visit must be for its timeline to be able to change: ahead, still with
+# something pending, or over so recently that a check-up may be due after it.
+_MAY_CHANGE = """(
+    a.starts_at > %(now)s
+    OR EXISTS (SELECT FROM reminders_reminderdelivery d
+               WHERE d.appointment_id = a.id AND d.status = 'pending')
+    OR (a.status = 'completed' AND a.starts_at > %(now)s - interval '1 minute' * (
+            SELECT coalesce(max(offset_minutes), 0) + 60 * 24 * 31 FROM reminders_reminderrule))
+)"""
+
+_COVERS = {
+    Mark.Subject.PATIENT: "a.patient_id = %(subject_id)s::bigint",
+    Mark.Subject.ADDRESS: (
+        "a.patient_id IN (SELECT id FROM appointments_patient"
+        " WHERE phone = %(subject_id)s OR email = %(subject_id)s)"
+    ),
+    Mark.Subject.DOCTOR: "a.doctor_id = %(subject_id)s::bigint",
+    Mark.Subject.EVERYTHING: "true",
+}
+
+
+def widen(mark: Mark, *, now: datetime) -> None:
+    """Put a mark for each visit in the place of a broad one."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""INSERT INTO reminders_mark (subject, subject_id, changes_rules, at, tries)
+                SELECT 'appointment', a.id::text, %(changes_rules)s, %(at)s, 0
+                FROM appointments_appointment a
+                WHERE {_COVERS[Mark.Subject(mark.subject)]} AND {_MAY_CHANGE}""",  # noqa: S608
+            {
+                "now": now,
+                "subject_id": mark.subject_id,
+                "changes_rules": mark.changes_rules,
+                "at": mark.at,
+            },
+        )
+    mark.delete()
+
+
+def note_settings(now: datetime) -> bool:
+    """Mark everything when quiet hours, channels or zone data are not those of the last plan."""
+    fingerprint = _fingerprint()
+    if PlanBasis.objects.filter(fingerprint=fingerprint).exists():
+        return False
+    with transaction.atomic():
+        basis, is_first = PlanBasis.objects.select_for_update().get_or_create(
+            defaults={"fingerprint": fingerprint}, id=1
+        )
+        # The first plan ever has none before it that it could differ from.
+        if is_first or basis.fingerprint == fingerprint:
+            return False
+        PlanBasis.objects.filter(id=1).update(fingerprint=fingerprint)
+        Mark.objects.create(subject=Mark.Subject.EVERYTHING, changes_rules=True, at=now)
+    return True
+
+
+def _fingerprint() -> str:
+    basis = (
+        [f"{clock:%H:%M}" for clock in settings.REMINDER_QUIET_HOURS],
+        sorted(settings.REMINDER_CHANNELS),
+        version("tzdata"),
+    )
+    return hashlib.sha256(repr(basis).encode()).hexdigest()

@@ -1,0 +1,48 @@
+"""How the engine reads an appointment."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+
+from appointments.models import Appointment
+from reminders import timeline
+from reminders.models import ReminderDelivery
+from reminders.timeline import Reason, ReminderType
+
+
+def why_void(row: ReminderDelivery, appointment: Appointment) -> Reason | None:
+    """Why the visit, as it is now, no longer wants this row; None while it does."""
+    if appointment.status == Appointment.Status.CANCELLED:
+        return Reason.VISIT_CANCELLED
+    if row.sequence != appointment.sequence:
+        return Reason.MOVED
+    if not timeline.is_wanted(ReminderType(row.reminder_type), appointment.status):
+        return Reason.VISIT_CLOSED
+    return None
+
+
+def visit_of(appointment: Appointment) -> timeline.Visit:
+    """The visit as the timeline reads it."""
+    return timeline.Visit(
+        date=appointment.date,
+        start_time=appointment.start_time,
+        zone=appointment.office.zone,
+        starts_at=appointment.starts_at,
+        status=appointment.status,
+        sequence=appointment.sequence,
+        sequence_at=appointment.sequence_at,
+        booked_at=appointment.booked_at,
+        created_at=appointment.created_at,
+        completed_at=appointment.completed_at,
+    )
+
+
+def quiet_hours_of(appointment: Appointment) -> timeline.QuietHours:
+    """The quiet hours in the patient's zone; in the office's where that is unknown."""
+    start, end = settings.REMINDER_QUIET_HOURS
+    zone = (
+        ZoneInfo(appointment.patient.time_zone) if appointment.patient.time_zone else appointment.office.zone
+    )
+    return timeline.QuietHours(start=start, end=end, zone=zone)

@@ -1,0 +1,79 @@
+"""What every test gets: quick passwords, and a watch on what is logged."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from datetime import datetime, time
+
+import pytest
+from django.db import connection
+from pytest_django.fixtures import Settings
+from pytest_django.live_server_helper import LiveServer
+
+from amedi.log_lines import LineFormatter
+from amedi.sandbox import Sandbox, SandboxOptions, template_from_json
+from tests.factories import MARK, PHONE_MARK, caracas
+
+
+@pytest.fixture(autouse=True)
+def quick_passwords(settings: Settings) -> None:
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture
+def set_clock(db: None) -> Callable[[str], datetime]:
+    """Put the product's clock at a Caracas time, for the rest of the test's transaction."""
+
+    def set_to(text: str) -> datetime:
+        moment = caracas(text)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('amedi.now', %s, true)", [moment.isoformat()])
+        return moment
+
+    return set_to
+
+
+class Lines(logging.Handler):
+    """Keeps every line as the product's formatter writes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(LineFormatter())
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
+
+
+@pytest.fixture(autouse=True)
+def no_patient_in_the_logs() -> Iterator[Lines]:
+    """Fail a test in which a marked name, phone or text reached any logger."""
+    handler = Lines()
+    logging.getLogger().addHandler(handler)
+    yield handler
+    logging.getLogger().removeHandler(handler)
+    leaked = [line for line in handler.lines if MARK in line or PHONE_MARK in line]
+    assert not leaked, f"a patient's data stands in the log: {leaked}"
+
+
+@pytest.fixture
+def sandbox(live_server: LiveServer, settings: Settings) -> Iterator[Sandbox]:
+    """Meta's stand-in, which knows our templates and posts its webhooks to the real server."""
+    templates = [
+        template_from_json(json.loads(path.read_text()))
+        for path in settings.WHATSAPP_TEMPLATES_DIR.glob("*.json")
+    ]
+    options = SandboxOptions(
+        callback_url=f"{live_server.url}/webhooks/whatsapp/",
+        access_token=settings.WHATSAPP_ACCESS_TOKEN,
+        app_secret=settings.WHATSAPP_APP_SECRETS[0],
+        phone_number_id=settings.WHATSAPP_PHONE_NUMBER_ID,
+        business_account_id=settings.WHATSAPP_BUSINESS_ACCOUNT_ID,
+        known_templates=tuple(templates),
+    )
+    settings.REMINDER_QUIET_HOURS = (time(0), time(0))
+    with Sandbox(options) as running:
+        settings.WHATSAPP_API_URL = running.url
+        yield running
