@@ -1,0 +1,88 @@
+"""One turn of the engine: plan what changed, work off what came in, send what is due."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+
+from appointments import clock
+from reminders import dispatch, marks, planner
+from reminders.flight import Flight
+from reminders.models import Heartbeat
+from whatsapp import inbox
+
+logger = logging.getLogger(__name__)
+REST = 1.0
+"""Seconds between two looks at an empty queue: how late a reminder may leave."""
+LEFT_OVER = timedelta(seconds=5)
+"""A webhook post this old was not worked off by the task that it started."""
+ANSWERS_PER_POST = 3
+HEARTBEAT = "tick"
+
+
+def tick(
+    *,
+    seconds: float | None = None,
+    limit: int | None = None,
+    stop: threading.Event | None = None,
+) -> int:
+    """Work until ``seconds`` have passed, or until nothing is due when they are None.
+
+    Ticks may overlap and run on many machines: rows are claimed, nothing else is
+    locked. Returns how many calls were started.
+    """
+    stop = stop or threading.Event()
+    ends = time.monotonic() + (seconds or 0)
+    started = 0
+    with Flight(settings.REMINDER_BATCH_SIZE) as flight:
+        while True:
+            now = clock.now()
+            Heartbeat.beat(HEARTBEAT, now)
+            housekeep(now=now)
+            started += dispatch.run(
+                clock=clock.now,
+                flight=flight,
+                limit=None if limit is None else limit - started,
+                may_go_on=lambda: not stop.is_set() and (seconds is None or time.monotonic() < ends),
+            )
+            if seconds is None or started == limit or time.monotonic() + REST >= ends or stop.wait(REST):
+                return started
+
+
+def housekeep(*, now: datetime) -> None:
+    """Everything of a turn but the sending. Each part's fault is its own."""
+    parts: tuple[Callable[[], object], ...] = (
+        lambda: marks.note_settings(now),
+        lambda: inbox.work_off(now=now, older_than=LEFT_OVER),
+        lambda: inbox.settle_parked(now=now),
+        lambda: planner.plan_marked(now=now),
+        lambda: dispatch.tidy(now=now),
+    )
+    for part in parts:
+        try:
+            part()
+        except (OperationalError, InterfaceError):
+            raise  # without a database nothing of the turn can go on
+        except Exception as error:  # a fault of one part must not stop the sending
+            logger.exception("tick part failed kind=%s", type(error).__name__)
+
+
+def scheduled_tick() -> int:
+    """What the django-q2 schedule calls each minute: ends shortly before the next one."""
+    return tick(seconds=settings.REMINDER_TICK_SECONDS)
+
+
+def work_off_post(post_id: int) -> None:
+    """What django-q2 calls at once for a webhook post that has just come in.
+
+    Whoever tapped waits for an answer: answers leave first, and no more than a
+    few messages, since the worker is there for the next post.
+    """
+    inbox.work_off(now=clock.now(), post_id=post_id)
+    tick(limit=ANSWERS_PER_POST)

@@ -1,0 +1,104 @@
+"""The clinic's file becomes visits with consent and plan, and importing it again changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from appointments.models import Appointment, AppointmentHistory
+from reminders import consent
+from reminders.models import ConsentEvent, ReminderDelivery
+from tests.factories import MARK, make_doctor, only_rules
+
+pytestmark = pytest.mark.django_db
+HEADING = "Paciente;Teléfono;Médico;Fecha;Hora;Acepta WhatsApp\n"
+
+
+@pytest.fixture
+def agenda(tmp_path, set_clock):
+    """Import lines under the usual heading, on the 10th, and give what was printed."""
+    set_clock("2026-09-10T09:00")
+    only_rules(-1440)
+    make_doctor(name="Carmen Ruiz")
+
+    def take_in(*lines: str, **options: object) -> list[ConsentEvent]:
+        file = tmp_path / "agenda.csv"
+        file.write_text(HEADING + "\n".join(lines), encoding="utf-8")
+        call_command("import_agenda", str(file), **options)
+        return list(ConsentEvent.objects.order_by("pk"))
+
+    return take_in
+
+
+def line(
+    *, who: str = f"Ana {MARK}", phone: str = "0412-5550001", hour: str = "10:00", accepts: str = "Sí"
+) -> str:
+    return f"{who};{phone};Carmen Ruiz;17/09/2026;{hour};{accepts}"
+
+
+def test_a_line_becomes_a_visit_a_consent_and_a_planned_reminder(agenda, capsys):
+    [event] = agenda(line())
+    assert (event.agrees, event.how) == (True, "import")
+    assert ReminderDelivery.objects.get().status == "pending"
+    assert "1 nuevas, 0 movidas, 0 sin cambios, 0 no entraron." in capsys.readouterr().out
+
+
+def test_importing_it_again_changes_nothing(agenda, capsys):
+    agenda(line())
+    before = list(ReminderDelivery.objects.values())
+    assert len(agenda(line())) == 1
+    assert "0 nuevas, 0 movidas, 1 sin cambios" in capsys.readouterr().out
+    assert list(ReminderDelivery.objects.values()) == before
+    assert AppointmentHistory.objects.count() == 1
+
+
+def test_a_no_in_the_file_is_a_refusal_also_under_a_source(agenda):
+    [event] = agenda(line(accepts="No"), consent="formulario 2026")
+    assert event.agrees is False
+    assert not ReminderDelivery.objects.filter(status="pending").exists()
+
+
+def test_the_source_speaks_for_lines_that_say_nothing(agenda):
+    assert agenda(line(accepts="")) == []
+    [event] = agenda(line(accepts=""), consent="formulario 2026")
+    assert (event.agrees, event.evidence) == (True, "formulario 2026")
+
+
+def test_an_agenda_never_overrides_what_the_patient_said_since(agenda):
+    [event] = agenda(line())
+    ConsentEvent.objects.create(
+        patient=event.patient, channel="whatsapp", agrees=False, how="patient", evidence="BAJA"
+    )
+    assert len(agenda(line(), consent="formulario 2026")) == 2
+    assert not consent.note_from_agenda(event.patient, agrees=True, evidence="otra agenda")
+
+
+def test_a_changed_hour_moves_the_visit_and_its_reminder(agenda, capsys):
+    agenda(line())
+    agenda(line(hour="3:30 p. m."))
+    assert "0 nuevas, 1 movidas" in capsys.readouterr().out
+    visit = Appointment.objects.get()
+    assert (visit.sequence, f"{visit.start_time:%H:%M}") == (1, "15:30")
+    assert list(visit.deliveries.order_by("sequence").values_list("status", "reason")) == [
+        ("cancelled", "moved"), ("pending", ""),
+    ]  # fmt: skip
+
+
+def test_a_dry_run_tells_and_changes_nothing(agenda, capsys):
+    assert agenda(line(), "mala;línea", dry_run=True) == []
+    printed = capsys.readouterr().out
+    assert "Simulación: 1 nuevas" in printed and "Línea 3: no entró." in printed
+    assert not Appointment.objects.exists()
+
+
+def test_bad_lines_are_named_and_the_good_ones_go_in(agenda, capsys):
+    agenda(line(), line(who=f"Beto {MARK}", hour="25:70"), line(who=f"Carla {MARK}", hour="11:00"))
+    printed = capsys.readouterr().out
+    assert "Línea 3: no entró." in printed
+    assert "2 nuevas" in printed and "1 no entraron" in printed
+    assert Appointment.objects.count() == 2
+
+
+def test_a_file_that_is_not_there_is_one_sentence(db):
+    with pytest.raises(CommandError, match="No se puede leer"):
+        call_command("import_agenda", "/nowhere/agenda.csv")

@@ -1,0 +1,102 @@
+"""A worker killed with -9: before the call the row waits again, after it nobody repeats it.
+
+Real processes, real connections; the worker is stopped at a line by the locks
+and the provider that the test holds, never by a clock.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+from django.conf import settings as django_settings
+from django.db import transaction
+
+from appointments import clock
+from appointments.models import Patient
+from reminders import dispatch
+from reminders.models import ReminderDelivery
+from tests.engine import database_url, due_visit, settle, wait_for
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def worker(sandbox):
+    """Starts `dispatch_reminders` as a process of its own, against the test's database and provider."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start() -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, "manage.py", "dispatch_reminders"],
+            cwd=django_settings.BASE_DIR,
+            env=os.environ
+            | {
+                "DATABASE_URL": database_url(),
+                "WHATSAPP_API_URL": sandbox.url,
+                "REMINDER_QUIET_HOURS": "00:00-00:00",
+            },
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def the_row(visit) -> ReminderDelivery:
+    return visit.deliveries.get(channel="whatsapp")
+
+
+def after_the_lease() -> None:
+    lease = timedelta(seconds=django_settings.REMINDER_LEASE_SECONDS + 1)
+    dispatch.tidy(now=clock.now() + lease)
+
+
+def test_killed_between_claim_and_call_the_row_waits_again_and_goes_once(sandbox, worker):
+    visit = due_visit()
+    with transaction.atomic():
+        # The last look before the call waits for this patient.
+        Patient.objects.select_for_update().get(pk=visit.patient_id)
+        process = worker()
+        wait_for(lambda: visit.deliveries.filter(status="sending").exists())
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    row = the_row(visit)
+    assert (row.status, row.attempt, row.called_at) == ("sending", 1, None)
+    assert not sandbox.accepted
+    after_the_lease()
+    row.refresh_from_db()
+    assert (row.status, row.retry_count) == ("pending", 1)
+    ReminderDelivery.objects.filter(pk=row.pk).update(next_attempt_at=clock.now())
+    settle(sandbox)
+    assert len(sandbox.accepted_for(f"d:{row.pk}")) == 1
+
+
+def test_killed_after_the_call_the_row_is_unknown_until_the_receipt_tells(sandbox, worker):
+    """T01 and case D7."""
+    visit = due_visit()
+    sandbox.change(delay_seconds=3, receipts=())
+    process = worker()
+    wait_for(lambda: bool(sandbox.accepted))
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    row = the_row(visit)
+    assert (row.status, row.called_at is not None) == ("sending", True)
+    after_the_lease()
+    row.refresh_from_db()
+    assert (row.status, row.reason) == ("unknown", "")
+    sandbox.change(delay_seconds=0, receipts=("sent", "delivered"))
+    sandbox.send_receipts(sandbox.accepted[0])
+    settle(sandbox)
+    row.refresh_from_db()
+    assert row.status == "delivered"
+    assert len(sandbox.accepted_for(f"d:{row.pk}")) == 1
