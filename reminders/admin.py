@@ -1,0 +1,178 @@
+"""Rules are edited here; what was sent is only looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from appointments.access import doctors_of
+from appointments.scoped_admin import ScopedAdmin
+from reminders.models import (
+    ConsentEvent,
+    ContactOptOut,
+    DeliveryAttempt,
+    NotificationPreference,
+    ReminderDelivery,
+    ReminderRule,
+    Reply,
+)
+from reminders.models.labels import ChannelName
+
+
+class ReadOnlyAdmin(ScopedAdmin):
+    """A window: look, and change nothing."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class ReminderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable at run time
+    channels = forms.TypedMultipleChoiceField(
+        label=_("canales"),
+        choices=ChannelName.choices,
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_("Si el primero no puede, va el siguiente. Ninguno marcado: no enviar."),
+    )
+
+    class Meta:
+        model = ReminderRule
+        exclude: tuple[str, ...] = ()
+
+
+@admin.register(ReminderRule)
+class ReminderRuleAdmin(ScopedAdmin):
+    """A doctor's own rules, and the defaults for all, which only ops may change."""
+
+    form = ReminderRuleForm
+    list_display = ("__str__", "doctor", "specialty", "channel_names", "is_enabled")
+    list_filter = ("reminder_type", "is_enabled")
+    list_select_related = ("doctor", "specialty")
+    fieldsets = (
+        (None, {"fields": ("doctor", "specialty", "reminder_type", "is_enabled")}),
+        (_("Cuándo"), {"fields": ("offset_minutes", "offset_unit")}),
+        (_("Por dónde"), {"fields": ("channels", "fallback_after_minutes")}),
+        (_("Con qué palabras"), {"fields": ("subject_template", "body_template")}),
+    )
+
+    @admin.display(description=_("canales"))
+    def channel_names(self, rule: ReminderRule) -> str:
+        """``WhatsApp, Correo``, in the order in which they are tried."""
+        return ", ".join(str(ChannelName(name).label) for name in rule.channels) or str(_("no enviar"))
+
+    def has_change_permission(self, request: HttpRequest, obj: ReminderRule | None = None) -> bool:
+        return super().has_change_permission(request, obj) and _may_edit(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: ReminderRule | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and _may_edit(request, obj)
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)
+        doctor = form.base_fields.get("doctor")
+        if doctor and not request.user.is_superuser:
+            # A default for all is not theirs to make.
+            doctor.required = True
+            doctor.help_text = _("De quién es la regla.")
+        return form
+
+
+def _may_edit(request: HttpRequest, rule: ReminderRule | None) -> bool:
+    """Defaults belong to ops; a doctor's rules to the doctor and their staff."""
+    if rule is None or request.user.is_superuser:
+        return True
+    return rule.doctor_id is not None and doctors_of(request.user).filter(pk=rule.doctor_id).exists()
+
+
+class DeliveryAttemptInline(admin.TabularInline):  # type: ignore[type-arg]
+    model = DeliveryAttempt
+    extra = 0
+    can_delete = False
+    fields = readonly_fields = ("number", "called_at", "outcome", "error_code", "error_message")
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(ReminderDelivery)
+class ReminderDeliveryAdmin(ReadOnlyAdmin):
+    list_display = ("scheduled_for", "patient", "visit", "rule_name", "channel", "status", "reason")
+    list_filter = ("status", "reason", "channel", "reminder_type")
+    list_select_related = ("patient", "appointment__office")
+    search_fields = ("patient__full_name",)
+    date_hierarchy = None
+    show_full_result_count = False
+    inlines = (DeliveryAttemptInline,)
+
+    @admin.display(description=_("cita"), ordering="appointment__starts_at")
+    def visit(self, delivery: ReminderDelivery) -> str:
+        """The visit in the clock of its office."""
+        return str(delivery.appointment)
+
+
+@admin.register(Reply)
+class ReplyAdmin(ReadOnlyAdmin):
+    list_display = ("scheduled_for", "patient", "says", "status", "reason")
+    list_filter = ("status", "says")
+    list_select_related = ("patient",)
+    show_full_result_count = False
+    inlines = (DeliveryAttemptInline,)
+
+
+@admin.register(DeliveryAttempt)
+class DeliveryAttemptAdmin(ReadOnlyAdmin):
+    list_display = ("called_at", "delivery", "reply", "number", "outcome", "error_code")
+    list_filter = ("outcome",)
+    show_full_result_count = False
+
+
+@admin.register(NotificationPreference)
+class NotificationPreferenceAdmin(ScopedAdmin):
+    list_display = ("patient", "reminder_type", "channel", "is_enabled")
+    list_filter = ("reminder_type", "channel", "is_enabled")
+    list_select_related = ("patient",)
+    autocomplete_fields = ("patient",)
+
+
+@admin.register(ConsentEvent)
+class ConsentEventAdmin(ScopedAdmin):
+    """Only ever added to: a new word is a new line."""
+
+    list_display = ("at", "patient", "channel", "agrees", "how", "evidence")
+    list_filter = ("channel", "agrees", "how")
+    list_select_related = ("patient",)
+    autocomplete_fields = ("patient",)
+    exclude = ("how", "recorded_by")
+    show_full_result_count = False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def save_model(self, request: HttpRequest, obj: ConsentEvent, form: Any, change: bool) -> None:
+        obj.how = ConsentEvent.How.DESK
+        obj.recorded_by_id = request.user.pk
+        super().save_model(request, obj, form, change)
+
+
+@admin.register(ContactOptOut)
+class ContactOptOutAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Of a number and not of a patient: for ops, since it may be a stranger's."""
+
+    list_display = ("address", "channel", "at")
+    list_filter = ("channel",)
+    search_fields = ("address",)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_superuser)
