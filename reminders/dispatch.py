@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import DataError, IntegrityError, transaction
 from django.db.models import Exists, F, OuterRef
 
 from reminders import backoff, last_look, reach
@@ -88,7 +88,20 @@ def record(landed: Sequence[tuple[Call, Outcome]], *, now: datetime) -> None:
     """Write down how calls ended. A worker that lost its claim changes no row."""
     with transaction.atomic():
         for call, outcome in landed:
-            _record(call.row, outcome, now)
+            try:
+                with transaction.atomic():
+                    _record(call.row, outcome, now)
+            except (IntegrityError, DataError) as error:
+                # An id that the provider gave twice, or one that is none: a receipt will tell.
+                logger.exception(
+                    "call ref=%s odd answer kind=%s", call.message.reference, type(error).__name__
+                )
+                _record(call.row, AnswerLost("odd_answer"), now)
+    # Apart: patients are locked in one order by whoever takes several.
+    for call, outcome in landed:
+        if isinstance(outcome, Receipt):
+            row = call.row
+            reach.remember(row.patient_id, row.address, wa_id=outcome.wa_id, bsuid=outcome.user_id)
 
 
 def _record(row: OutgoingMessage, outcome: Outcome, now: datetime) -> None:
@@ -110,8 +123,6 @@ def _record(row: OutgoingMessage, outcome: Outcome, now: datetime) -> None:
         )
         changes = after_error(row, outcome, now)
     kept = queue_of(row).held(row).update(**changes)
-    if isinstance(outcome, Receipt):
-        reach.remember(row.patient_id, row.address, wa_id=outcome.wa_id, bsuid=outcome.user_id)
     logger.info(
         "%s id=%s attempt=%d channel=%s %s code=%s late_s=%d%s",
         row._meta.model_name, row.pk, row.attempt, row.channel, changes["status"],
@@ -127,34 +138,24 @@ def tidy(*, now: datetime) -> None:
         (ReminderDelivery.objects, DeliveryAttempt.objects.filter(delivery=OuterRef("pk"))),
     ):
         was_called = Exists(attempts.filter(number=OuterRef("attempt")))
-        abandoned = queue.abandoned(now)
         # Dead before the call: nothing went out, but the death counts, or a row
         # that kills its worker would be taken for ever.
-        _settle(
-            abandoned.exclude(was_called).filter(retry_count__gte=settings.REMINDER_MAX_ATTEMPTS - 1),
-            status=Status.FAILED, reason=Reason.ATTEMPTS_EXHAUSTED, lease_until=None,
-            retry_count=F("retry_count") + 1,
-        )  # fmt: skip
-        _settle(
-            abandoned.exclude(was_called),
-            status=Status.PENDING, lease_until=None, retry_count=F("retry_count") + 1,
-            next_attempt_at=now + backoff.delay(1),
-        )  # fmt: skip
+        dead = {"lease_until": None, "retry_count": F("retry_count") + 1}
+        uncalled = queue.abandoned(now).exclude(was_called)
+        used_up = uncalled.filter(retry_count__gte=settings.REMINDER_MAX_ATTEMPTS - 1)
+        _settle(used_up, status=Status.FAILED, reason=Reason.ATTEMPTS_EXHAUSTED, **dead)
+        _settle(uncalled, status=Status.PENDING, next_attempt_at=now + backoff.delay(1), **dead)
         # Dead after it: the provider may have the message.
-        _settle(
-            abandoned.filter(was_called),
-            status=Status.UNKNOWN, lease_until=None, next_attempt_at=now + unknown_wait(),
-        )  # fmt: skip
+        wait = {"lease_until": None, "next_attempt_at": now + unknown_wait()}
+        for row in _settle(queue.abandoned(now).filter(was_called), status=Status.UNKNOWN, **wait):
+            open_attempt = DeliveryAttempt.objects.of(row).filter(number=row.attempt, outcome="")
+            open_attempt.update(outcome=DeliveryAttempt.Outcome.LOST)
         _settle(queue.unsettled(now), status=Status.FAILED, reason=Reason.NO_ANSWER)
         _settle(queue.useless(now), status=Status.EXPIRED, reason=Reason.TOO_LATE)
 
 
-def queue_of(row: OutgoingMessage) -> QueueQuerySet[Any]:
-    """The queue that a row stands in."""
-    return Reply.objects.all() if isinstance(row, Reply) else ReminderDelivery.objects.all()
-
-
-def _settle(rows: QueueQuerySet[Any], **changes: object) -> None:
+def _settle(rows: QueueQuerySet[Any], **changes: object) -> list[OutgoingMessage]:
+    """Change the rows that nobody else holds, and give them."""
     with transaction.atomic():
         locked = list(rows.select_for_update(skip_locked=True, of=("self",)))
         rows.model._default_manager.filter(pk__in=[row.pk for row in locked]).update(**changes)
@@ -163,3 +164,9 @@ def _settle(rows: QueueQuerySet[Any], **changes: object) -> None:
             "%s id=%s attempt=%d tidied status=%s reason=%s",
             row._meta.model_name, row.pk, row.attempt, changes["status"], changes.get("reason", "-"),
         )  # fmt: skip
+    return locked
+
+
+def queue_of(row: OutgoingMessage) -> QueueQuerySet[Any]:
+    """The queue that a row stands in."""
+    return Reply.objects.all() if isinstance(row, Reply) else ReminderDelivery.objects.all()

@@ -96,6 +96,7 @@ def test_a_worker_dead_after_the_call_leaves_the_row_unknown_and_then_without_an
     dispatch.tidy(now=clock.now() + LEASE + timedelta(seconds=1))
     row.refresh_from_db()
     assert (row.status, row.lease_until) == ("unknown", None)
+    assert row.attempts.get().outcome == "lost"
     wait = timedelta(seconds=settings.REMINDER_UNKNOWN_WAIT_SECONDS)
     dispatch.tidy(now=row.next_attempt_at - timedelta(seconds=1))
     row.refresh_from_db()

@@ -8,7 +8,7 @@ import pytest
 
 from appointments import clock
 from reminders import dispatch
-from reminders.channels.base import AnswerLost, ChannelError, Throttled, Undeliverable
+from reminders.channels.base import AnswerLost, ChannelError, Receipt, Throttled, Undeliverable
 from reminders.models import DeliveryAttempt, ReminderDelivery
 from reminders.outcomes import after_error
 from reminders.tick import tick
@@ -106,6 +106,17 @@ def test_a_provider_that_cannot_be_reached_took_nothing(sandbox, visit, settings
     tick()
     row = the_row(visit)
     assert (row.status, row.retry_count, row.error_code) == ("pending", 1, "not_reached")
+
+
+@pytest.mark.parametrize("odd", ["wamid.twice", "w" * 300])
+def test_an_id_that_cannot_be_kept_costs_neither_the_row_nor_its_neighbours(odd):
+    rows = [make_delivery(), make_delivery()]
+    first, second = dispatch.prepare(2, now=clock.now())
+    dispatch.record([(first, Receipt(message_id="wamid.twice"))], now=clock.now())
+    dispatch.record([(second, Receipt(message_id=odd))], now=clock.now())
+    for row in rows:
+        row.refresh_from_db()
+    assert sorted(row.status for row in rows) == ["sent", "unknown"]
 
 
 def test_receipts_may_be_quicker_than_the_answer(sandbox, visit):
