@@ -390,7 +390,7 @@ class AppointmentHistory(models.Model):
         ordering = ["at", "id"]
 
     def __str__(self) -> str:
-        return f"{self.from_status} → {self.to_status}"
+        return f"{self.get_from_status_display()} → {self.get_to_status_display()}".strip()
 
 
 class AvailabilityQuerySet(ScopedQuerySet["Availability"]):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from appointments import local_time
 from appointments.access import doctors_of
 from appointments.scoped_admin import ScopedAdmin
 from reminders.models import (
@@ -38,8 +40,7 @@ class ReadOnlyAdmin(ScopedAdmin):
 
 class ReminderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable at run time
     channels = forms.TypedMultipleChoiceField(
-        label=_("canales"),
-        choices=ChannelName.choices,
+        label=_("Canales"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text=_("Si el primero no puede, va el siguiente. Ninguno marcado: no enviar."),
@@ -47,7 +48,18 @@ class ReminderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscr
 
     class Meta:
         model = ReminderRule
-        exclude: tuple[str, ...] = ()
+        fields = (
+            "doctor", "specialty", "reminder_type", "is_enabled", "offset_minutes", "offset_unit", "channels",
+            "subject_template", "body_template",
+        )  # fmt: skip
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # What cannot be sent yet is not offered; what a rule names already stays.
+        offered = {*settings.CHANNEL_BACKENDS, *self.instance.channels}
+        field = self.fields.get("channels")
+        if isinstance(field, forms.TypedMultipleChoiceField):
+            field.choices = [choice for choice in ChannelName.choices if choice[0] in offered]
 
 
 @admin.register(ReminderRule)
@@ -61,7 +73,7 @@ class ReminderRuleAdmin(ScopedAdmin):
     fieldsets = (
         (None, {"fields": ("doctor", "specialty", "reminder_type", "is_enabled")}),
         (_("Cuándo"), {"fields": ("offset_minutes", "offset_unit")}),
-        (_("Por dónde"), {"fields": ("channels", "fallback_after_minutes")}),
+        (_("Por dónde"), {"fields": ("channels",)}),
         (_("Con qué palabras"), {"fields": ("subject_template", "body_template")}),
     )
 
@@ -105,18 +117,38 @@ class DeliveryAttemptInline(admin.TabularInline):  # type: ignore[type-arg]
 
 @admin.register(ReminderDelivery)
 class ReminderDeliveryAdmin(ReadOnlyAdmin):
-    list_display = ("scheduled_for", "patient", "visit", "rule_name", "channel", "status", "reason")
-    list_filter = ("status", "reason", "channel", "reminder_type")
+    list_display = ("moment", "patient", "visit", "channel", "status", "reason", "rule_name")
+    list_filter = ("status", "channel", "reminder_type", "reason")
     list_select_related = ("patient", "appointment__office")
     search_fields = ("patient__full_name",)
-    date_hierarchy = None
-    show_full_result_count = False
     inlines = (DeliveryAttemptInline,)
+    fieldsets = (
+        (None, {"fields": ("appointment", "patient", "rule_name", "channel", "status", "reason")}),
+        (_("Cuándo"), {"fields": ("scheduled_for", "sent_at", "delivered_at", "read_at")}),
+        (
+            _("Para quien opera el sistema"),
+            {
+                "classes": ("collapse",),
+                "fields": (
+                    "sequence", "reminder_type", "offset_minutes", "offset_unit", "address", "useful_until",
+                    "next_attempt_at", "attempt", "retry_count", "lease_until", "called_at", "message_id",
+                    "error_code", "error_message", "created_at",
+                ),
+            },
+        ),
+    )  # fmt: skip
+
+    @admin.display(description=_("prometido para"), ordering="scheduled_for")
+    def moment(self, delivery: ReminderDelivery) -> str:
+        """When it goes, in the clock of the office: ``16/09/2026, 10:00 a. m.``."""
+        local = delivery.scheduled_for.astimezone(delivery.appointment.office.zone)
+        return f"{local:%d/%m/%Y}, {local_time.as_told(local.time())}"
 
     @admin.display(description=_("cita"), ordering="appointment__starts_at")
     def visit(self, delivery: ReminderDelivery) -> str:
         """The visit in the clock of its office."""
-        return str(delivery.appointment)
+        visit = delivery.appointment
+        return f"{visit.date:%d/%m/%Y}, {local_time.as_told(visit.start_time)}"
 
 
 @admin.register(Reply)
@@ -124,7 +156,6 @@ class ReplyAdmin(ReadOnlyAdmin):
     list_display = ("scheduled_for", "patient", "says", "status", "reason")
     list_filter = ("status", "says")
     list_select_related = ("patient",)
-    show_full_result_count = False
     inlines = (DeliveryAttemptInline,)
 
 
@@ -132,7 +163,6 @@ class ReplyAdmin(ReadOnlyAdmin):
 class DeliveryAttemptAdmin(ReadOnlyAdmin):
     list_display = ("called_at", "delivery", "reply", "number", "outcome", "error_code")
     list_filter = ("outcome",)
-    show_full_result_count = False
 
 
 @admin.register(NotificationPreference)
@@ -152,7 +182,6 @@ class ConsentEventAdmin(ScopedAdmin):
     list_select_related = ("patient",)
     autocomplete_fields = ("patient",)
     exclude = ("how", "recorded_by")
-    show_full_result_count = False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -20,7 +20,11 @@ def after_error(row: OutgoingMessage, error: ChannelError, now: datetime) -> dic
     A definite refusal is tried again until the attempts or the time for them run
     out; a rate limit costs no attempt; a lost answer is never repeated.
     """
-    seen = {"error_code": error.code, "error_message": error.detail[:500], "lease_until": None}
+    seen: dict[str, object] = {
+        "error_code": error.code,
+        "error_message": error.detail[:500],
+        "lease_until": None,
+    }
     if isinstance(error, AnswerLost):
         return {**seen, "status": Status.UNKNOWN, "next_attempt_at": now + unknown_wait()}
     if isinstance(error, Undeliverable):
@@ -30,11 +34,14 @@ def after_error(row: OutgoingMessage, error: ChannelError, now: datetime) -> dic
         return {**seen, "status": Status.PENDING, "next_attempt_at": again}
     retries = row.retry_count + 1
     most = min(settings.REMINDER_MAX_ATTEMPTS, error.tries or settings.REMINDER_MAX_ATTEMPTS)
-    again = now + max(backoff.delay(retries), error.retry_after or timedelta(0))
+    seen["retry_count"] = retries
     window_ends = (row.called_at or now) + timedelta(seconds=settings.REMINDER_RETRY_WINDOW_SECONDS)
-    if retries >= most or again > window_ends:
-        return {**seen, "status": Status.FAILED, "reason": Reason.ATTEMPTS_EXHAUSTED, "retry_count": retries}
-    return {**seen, "status": Status.PENDING, "retry_count": retries, "next_attempt_at": again}
+    asked = now + (error.retry_after or timedelta(0))
+    if retries >= most or now >= window_ends or asked > window_ends:
+        return {**seen, "status": Status.FAILED, "reason": Reason.ATTEMPTS_EXHAUSTED}
+    # The last try comes at the end of the window and not after it.
+    again = max(min(now + backoff.delay(retries), window_ends), asked)
+    return {**seen, "status": Status.PENDING, "next_attempt_at": again}
 
 
 def unknown_wait() -> timedelta:

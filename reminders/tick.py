@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -75,7 +76,8 @@ def housekeep(*, now: datetime) -> None:
 
 def scheduled_tick() -> int:
     """What the django-q2 schedule calls each minute: ends shortly before the next one."""
-    return tick(seconds=settings.REMINDER_TICK_SECONDS)
+    with _words_withheld("scheduled_tick"):
+        return tick(seconds=settings.REMINDER_TICK_SECONDS)
 
 
 def work_off_post(post_id: int) -> None:
@@ -84,5 +86,23 @@ def work_off_post(post_id: int) -> None:
     Whoever tapped waits for an answer: answers leave first, and no more than a
     few messages, since the worker is there for the next post.
     """
-    inbox.work_off(now=clock.now(), post_id=post_id)
-    tick(limit=ANSWERS_PER_POST)
+    with _words_withheld("work_off_post"):
+        inbox.work_off(now=clock.now(), post_id=post_id)
+        tick(limit=ANSWERS_PER_POST)
+
+
+class TaskFailed(Exception):
+    """A task of django-q2 failed; the log has the place and the kind."""
+
+
+@contextmanager
+def _words_withheld(task: str) -> Iterator[None]:
+    """django-q2 logs and keeps the words of what a task raises: they may be a patient's."""
+    try:
+        yield
+    except Exception as error:
+        logger.exception("task %s failed kind=%s", task, type(error).__name__)
+        kind = type(error).__name__
+    else:
+        return
+    raise TaskFailed(f"{task}: {kind}") from None

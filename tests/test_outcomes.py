@@ -162,9 +162,19 @@ class TestAfterError:
         assert self.after(ChannelError("1", tries=3), retry_count=1)["status"] == "pending"
         assert self.after(ChannelError("1", tries=3), retry_count=2)["status"] == "failed"
 
-    def test_retries_end_half_an_hour_after_the_first_call(self):
-        first_call = clock.now() - timedelta(minutes=29, seconds=50)
-        changes = self.after(ChannelError("131016"), called_at=first_call)
+    def test_retries_end_half_an_hour_after_the_first_call(self, settings):
+        """Case D6: the last try at the end of the window, and then the next channel."""
+        settings.REMINDER_MAX_ATTEMPTS = 50
+        row = make_delivery(called_at=clock.now())
+        first_call, now, tries = row.called_at, row.called_at, []
+        while (changes := after_error(row, ChannelError("131016"), now))["status"] == "pending":
+            row.retry_count, now = changes["retry_count"], changes["next_attempt_at"]
+            tries.append(now - first_call)
+        assert changes["reason"] == "attempts_exhausted"
+        assert tries[-1] == timedelta(minutes=30)
+
+    def test_a_provider_that_asks_for_longer_than_we_can_wait_is_not_waited_for(self):
+        changes = self.after(ChannelError("131016", retry_after=timedelta(hours=1)))
         assert (changes["status"], changes["reason"]) == ("failed", "attempts_exhausted")
 
     def test_a_provider_that_names_its_wait_is_heard(self):

@@ -90,9 +90,6 @@ class AnswerLost(ChannelError):
 class Channel(ABC):
     """A way to reach a patient. Declared in the setting CHANNEL_BACKENDS."""
 
-    gets_receipts: bool = True
-    """Without receipts, acceptance is all the success that there will ever be."""
-
     def payload(self, message: Message) -> dict[str, Any]:
         """What goes over the wire for a message, for the ledger.
 
