@@ -238,7 +238,6 @@ def _keep_created(
 
 def _marketing_warning(name: str) -> str:
     return _(
-        "¡Atención! %(name)s: Meta la tiene por MARKETING y no por UTILITY. Costaría más y podría no"
-        " llegar; no se usará para recordatorios. Cambie el texto o pida otra revisión en el"
-        " administrador de WhatsApp."
+        "¡Atención! %(name)s: Meta la tiene por MARKETING y no por UTILITY. Cuesta más y puede no llegar."
+        " Cambie el texto o pida otra revisión en el administrador de WhatsApp."
     ) % {"name": name}
