@@ -6,10 +6,11 @@ from datetime import date, time, timedelta
 
 import pytest
 from django.db import connection
+from django.urls import reverse
 from django.utils import timezone
 
-from appointments import booking
-from appointments.models import Appointment, Care
+from appointments import agenda_import, booking, clock
+from appointments.models import Appointment, Care, Doctor
 from reminders import marks
 from reminders.models import ContactOptOut, Mark, NotificationPreference, ReminderRule
 from tests.factories import (
@@ -20,6 +21,7 @@ from tests.factories import (
     make_patient,
     make_rule,
     make_specialty,
+    soon,
 )
 
 pytestmark = pytest.mark.django_db
@@ -78,6 +80,42 @@ def test_a_bulk_create_leaves_a_mark_for_each(visit):
 def test_raw_sql_leaves_a_mark(visit):
     change = sql("UPDATE appointments_appointment SET status = 'confirmed' WHERE id = %s", visit.pk)
     assert left_by(change) == of(visit)
+
+
+def test_a_save_in_the_admin_leaves_a_mark(visit, admin_client):
+    address = reverse("admin:appointments_appointment_change", args=[visit.pk])
+    form = admin_client.get(address).context["adminform"].form
+    data = {name: value for name, value in form.initial.items() if value is not None}
+    empty = {"history-TOTAL_FORMS": 0, "history-INITIAL_FORMS": 0}
+
+    def change() -> None:
+        response = admin_client.post(address, data | empty | {"start_time": "15:30"})
+        assert response.status_code == 302, response.context["errors"]
+
+    assert left_by(change) == of(visit)
+    visit.refresh_from_db()
+    assert visit.start_time == time(15, 30)
+
+
+def test_an_action_on_many_in_the_admin_leaves_a_mark_for_each(visit, admin_client):
+    other = make_appointment(at="2030-09-18T10:00")
+    data = {"action": "cancel", "_selected_action": [visit.pk, other.pk]}
+    address = reverse("admin:appointments_appointment_changelist")
+    assert left_by(lambda: admin_client.post(address, data)) == of(visit) | of(other)
+
+
+def test_an_import_leaves_a_mark():
+    visit = make_appointment(at=soon(48).replace(hour=9))
+    moved = agenda_import.Line(
+        number=2, patient=visit.patient.full_name, doctor=visit.doctor.name, date=visit.date, start=time(16),
+        phone=visit.patient.phone,
+    )  # fmt: skip
+
+    def take_in() -> None:
+        report = agenda_import.take_in([moved], doctors=Doctor.objects.all(), now=clock.now(), dry_run=False)
+        assert report.moved == 1
+
+    assert of(visit) <= left_by(take_in)
 
 
 @pytest.mark.parametrize("path", ["instance", "queryset", "sql"])

@@ -21,13 +21,16 @@ from appointments.models import Patient
 from reminders import dispatch
 from reminders.models import ReminderDelivery
 from tests.engine import database_url, due_visit, settle, wait_for
+from tests.factories import MARK, PHONE_MARK
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def worker(sandbox):
+def worker(sandbox, tmp_path):
     """Starts `dispatch_reminders` as a process of its own, against the test's database and provider."""
+    log = tmp_path / "worker.log"
+    output = log.open("wb")
     started: list[subprocess.Popen[bytes]] = []
 
     def start() -> subprocess.Popen[bytes]:
@@ -40,8 +43,8 @@ def worker(sandbox):
                 "WHATSAPP_API_URL": sandbox.url,
                 "REMINDER_QUIET_HOURS": "00:00-00:00",
             },
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
         )
         started.append(process)
         return process
@@ -50,6 +53,8 @@ def worker(sandbox):
     for process in started:
         process.kill()
         process.wait()
+    output.close()
+    assert not [mark for mark in (MARK, PHONE_MARK) if mark in log.read_text()]
 
 
 def the_row(visit) -> ReminderDelivery:
