@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from appointments import local_time
 from appointments.access import doctors_of
-from appointments.scoped_admin import ScopedAdmin
+from appointments.scoped_admin import ScopedAdmin, ScopedInline
 from reminders.models import (
     ConsentEvent,
     ContactOptOut,
@@ -105,13 +105,15 @@ def _may_edit(request: HttpRequest, rule: ReminderRule | None) -> bool:
     return rule.doctor_id is not None and doctors_of(request.user).filter(pk=rule.doctor_id).exists()
 
 
-class DeliveryAttemptInline(admin.TabularInline):  # type: ignore[type-arg]
+class DeliveryAttemptInline(ScopedInline):
     model = DeliveryAttempt
-    extra = 0
     can_delete = False
     fields = readonly_fields = ("number", "called_at", "outcome", "error_code", "error_message")
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
 

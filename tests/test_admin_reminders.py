@@ -97,6 +97,7 @@ def test_what_was_sent_is_only_looked_at(mine):
     page = client.get(address)
     assert page.status_code == 200
     assert 'name="_save"' not in page.content.decode()
+    assert "Sin resultado" in page.content.decode()  # the attempt beneath it
     assert client.post(address, {"status": "sent"}).status_code == 403
     assert client.get(reverse("admin:reminders_reminderdelivery_add")).status_code == 403
     row.refresh_from_db()
