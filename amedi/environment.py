@@ -8,6 +8,7 @@ import os
 import re
 from datetime import time
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import environ
@@ -71,6 +72,20 @@ def address(name: str, default: str) -> str:
             f"{name} must be a web address such as https://example.org, and is {value!r}."
         )
     return value
+
+
+def database(name: str, default: str | None = None) -> dict[str, Any]:
+    """A Postgres address as Django's DATABASES wants it. Its password is never repeated.
+
+    Raises ImproperlyConfigured for anything else.
+    """
+    value = text(name, default)
+    try:
+        if value.startswith(("postgres://", "postgresql://")):
+            return dict(env.db_url_config(value))
+    except ValueError:
+        pass  # a port that is no number
+    raise ImproperlyConfigured(f"{name} must look like postgresql://user:password@host:5432/name.")
 
 
 def clock_range(name: str, default: str) -> tuple[time, time]:

@@ -71,9 +71,7 @@ TEMPLATES: list[dict[str, Any]] = [
 
 DATABASES: dict[str, dict[str, Any]] = {
     "default": {
-        **environment.env.db_url_config(
-            local_postgres.SERVER.url if IS_LOCAL else environment.text("DATABASE_URL")
-        ),
+        **environment.database("DATABASE_URL", local_postgres.SERVER.url if IS_LOCAL else None),
         # Without it django-q2 opens a connection for every broker call. Never
         # Django's pool: the cluster forks, and pooled sockets break there.
         "CONN_MAX_AGE": 60,
@@ -132,9 +130,9 @@ CHANNEL_BACKENDS: dict[str, dict[str, Any]] = {
 REMINDER_CHANNELS = environment.listed("REMINDER_CHANNELS", "whatsapp")
 REMINDER_QUIET_HOURS = environment.clock_range("REMINDER_QUIET_HOURS", "21:00-07:00")
 REMINDER_BATCH_SIZE = environment.number("REMINDER_BATCH_SIZE", 20, most=500)
-REMINDER_MAX_ATTEMPTS = environment.number("REMINDER_MAX_ATTEMPTS", 6, most=50)
+REMINDER_MAX_ATTEMPTS = environment.number("REMINDER_MAX_ATTEMPTS", 8, most=50)
 REMINDER_LEASE_SECONDS = environment.number("REMINDER_LEASE_SECONDS", 120, least=5, most=3600)
-REMINDER_TICK_SECONDS = environment.number("REMINDER_TICK_SECONDS", 50, most=65)
+REMINDER_TICK_SECONDS = environment.number("REMINDER_TICK_SECONDS", 55, most=65)
 REMINDER_UNKNOWN_WAIT_SECONDS = environment.number("REMINDER_UNKNOWN_WAIT_SECONDS", 600)
 REMINDER_RETRY_WINDOW_SECONDS = environment.number("REMINDER_RETRY_WINDOW_SECONDS", 1800)
 
@@ -146,8 +144,9 @@ Q_CLUSTER = {
     "orm": "default",
     # Two ticks may overlap; the third worker is for webhook posts.
     "workers": 3,
-    # longest run < timeout < retry, or a second copy starts beside the first.
-    "timeout": 75,
+    # longest run < timeout < retry, or a second copy starts beside the first. A
+    # tick's last calls may still be in the air when its time is over.
+    "timeout": REMINDER_TICK_SECONDS + 45,
     "retry": 180,
     "max_attempts": 1,
     "ack_failures": True,
