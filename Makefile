@@ -1,0 +1,42 @@
+# Everything runs from this folder, with .venv/ for packages and .local/ for data.
+PYTHON3 ?= python3
+# By module and never by script: a script's first line breaks on a path with spaces.
+PYTHON := .venv/bin/python
+INSTALLED := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo run check test
+
+help: ## List what can be made
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
+		|| grep -E '^[a-z]+:.*## ' Makefile
+
+demo: $(INSTALLED) ## Show the product at work with invented patients, until Ctrl-C
+	@$(PYTHON) manage.py demo
+
+run: $(INSTALLED) ## Run the web server and the cluster for development, until Ctrl-C
+	@$(PYTHON) manage.py migrate
+	@$(PYTHON) manage.py setup_schedules
+	@$(PYTHON) manage.py qcluster & cluster=$$!; $(PYTHON) manage.py runserver & web=$$!; \
+		trap 'kill $$web; echo "Ending: a tick that is under way is finished first."' INT TERM; \
+		wait $$web || wait $$web || true; kill $$cluster; wait $$cluster
+
+check: $(INSTALLED) ## Format, lint, types, import contracts, migrations, settings
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m mypy
+	$(PYTHON) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
+	$(PYTHON) -m tests.manage makemigrations --check --dry-run
+	$(PYTHON) -m tests.manage check
+
+test: check ## Everything of check, and all tests, on a private database server
+	$(PYTHON) -m pytest
+
+# Installed again whenever the lists of packages change.
+$(INSTALLED): requirements.txt requirements-dev.txt
+	@$(PYTHON3) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Amedi reminders needs Python 3.11 or newer as python3, or as make PYTHON3=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m pip --version >/dev/null 2>&1 || $(PYTHON3) -m venv --clear .venv
+	@echo "Installing packages into .venv (once, half a minute or so)"
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore -r requirements-dev.txt
+	@touch $@
