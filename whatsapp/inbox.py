@@ -16,8 +16,17 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import F
 
-from whatsapp import events, signals
-from whatsapp.events import AccountChanged, Event, Fault, MessageReceived, StatusReceived, TemplateChanged
+from whatsapp import signals, webhook_body
+from whatsapp.events import (
+    AccountChanged,
+    Event,
+    Fault,
+    MessageReceived,
+    StatusReceived,
+    TemplateChanged,
+    Unreadable,
+    Urgency,
+)
 from whatsapp.models import (
     ConversationWindow,
     InboundMessage,
@@ -117,7 +126,7 @@ def _work_off(post: WebhookPost, now: datetime) -> None:
     aside = dict(post.quarantined.values_list("path", "pk"))
     seen: Counter[str] = Counter()
     whole = ""
-    for event in events.parse(
+    for event in webhook_body.parse(
         bytes(post.body),
         phone_number_id=settings.WHATSAPP_PHONE_NUMBER_ID,
         business_account_id=settings.WHATSAPP_BUSINESS_ACCOUNT_ID,
@@ -168,7 +177,7 @@ def _handle_alone(post: WebhookPost, event: Event, now: datetime) -> str:
 
 def _handle(post: WebhookPost, event: Event, now: datetime) -> str:
     match event:
-        case events.Unreadable():
+        case Unreadable():
             return event.reason
         case MessageReceived():
             _take_message(post, event, now)
@@ -295,7 +304,7 @@ def _tell_of_status(row: StatusEvent, event: StatusReceived) -> None:
 
 
 def _tell_of_account(event: AccountChanged) -> None:
-    level = logging.INFO if event.urgency is events.Urgency.NOTE else logging.ERROR
+    level = logging.INFO if event.urgency is Urgency.NOTE else logging.ERROR
     logger.log(
         level,
         "account kind=%s event=%s urgency=%s code=%s daily_limit=%s may_send=%s",

@@ -23,8 +23,8 @@ from whatsapp.events import (
     TemplateChanged,
     Unreadable,
     Urgency,
-    parse,
 )
+from whatsapp.webhook_body import parse
 
 
 def told(raw: bytes) -> list[Event]:
