@@ -107,7 +107,7 @@ def book(
             **details,
         )
         Care.objects.get_or_create(doctor=doctor, patient=patient)
-        _announce(appointment, is_changed=True)
+        _announce(appointment, actor, is_changed=True)
     return appointment
 
 
@@ -141,7 +141,7 @@ def reschedule(
             # The new pair may never have met.
             seen = Appointment.objects.get(pk=appointment.pk)
             Care.objects.get_or_create(doctor_id=seen.doctor_id, patient_id=seen.patient_id)
-        _announce(appointment, is_changed=bool(moved))
+        _announce(appointment, actor, is_changed=bool(moved))
     return bool(moved)
 
 
@@ -190,11 +190,11 @@ def reinstate(appointment: Appointment, *, actor: Actor) -> bool:
 def _move_on(appointment: Appointment, to: str, before: list[str], actor: Actor) -> bool:
     with acting(actor):
         changed = Appointment.objects.filter(pk=appointment.pk, status__in=before).update(status=to)
-        _announce(appointment, is_changed=bool(changed))
+        _announce(appointment, actor, is_changed=bool(changed))
     return bool(changed)
 
 
-def _announce(appointment: Appointment, *, is_changed: bool) -> None:
+def _announce(appointment: Appointment, actor: Actor, *, is_changed: bool) -> None:
     appointment.refresh_from_db()
     if is_changed:
-        signals.changed.send(sender=Appointment, appointment_id=appointment.pk)
+        signals.changed.send(sender=Appointment, appointment_id=appointment.pk, source=actor.source)

@@ -3,7 +3,8 @@
 from django.dispatch import Signal
 
 changed = Signal()
-"""A verb, or a deletion, changed a visit; ``appointment_id`` names it. Sent inside its transaction."""
+"""A verb, or a deletion, changed a visit; ``appointment_id`` names it, ``source`` says by which way
+(AppointmentHistory.Source). Sent inside its transaction."""
 
 line_read = Signal()
 """The import took a line in; ``appointment_id``, ``patient_id`` and ``accepts_whatsapp``

@@ -12,6 +12,7 @@ from django.dispatch import receiver
 from django_q.tasks import async_task
 
 from appointments import clock
+from appointments.models import AppointmentHistory
 from appointments.signals import changed
 from reminders import conversation, planner, receipts
 from whatsapp import signals
@@ -21,8 +22,13 @@ logger = logging.getLogger(__name__)
 
 
 @receiver(changed)
-def plan_after_commit(appointment_id: UUID, **_: Any) -> None:
-    """Plan a visit right after its change, so that the screen shows it; a tick does it otherwise."""
+def plan_after_commit(appointment_id: UUID, source: str, **_: Any) -> None:
+    """Plan a visit right after its change, so that the screen shows it; a tick does it otherwise.
+
+    Not for an import, which plans all its lines at its end.
+    """
+    if source == AppointmentHistory.Source.IMPORT:
+        return
     transaction.on_commit(lambda: _plan(appointment_id))
 
 

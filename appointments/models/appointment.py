@@ -36,7 +36,9 @@ class AppointmentQuerySet(ScopedQuerySet["Appointment"]):
             going = list(self.open().order_by().select_for_update(of=("self",)).values_list("pk", flat=True))
             Appointment._base_manager.filter(pk__in=going).update(status=Appointment.Status.CANCELLED)
             for pk in going:
-                signals.changed.send(sender=Appointment, appointment_id=pk)
+                signals.changed.send(
+                    sender=Appointment, appointment_id=pk, source=AppointmentHistory.Source.SYSTEM
+                )
         return len(going), {Appointment._meta.label: len(going)}
 
     # As on Django's own: ``objects.delete()`` would mean every visit there is.
