@@ -124,6 +124,7 @@ class _Intake:
 
     def _settle(self, entry: Entry, notes: list[str]) -> str:
         """Find or book the visit and make it what the line says; which counter of the report it is."""
+        _lock_visits(entry)
         visit = _visit_by_identifier(entry)
         if visit:
             patient = self._patients.of_visit(visit, entry, notes)
@@ -172,17 +173,26 @@ def _doubles(entries: list[Entry]) -> dict[int, str]:
     return problems
 
 
+def _lock_visits(entry: Entry) -> None:
+    """Take the visits that the line may mean before its patient: the order in which sending takes them."""
+    of_line = models.Q(date=entry.date)
+    if entry.line.external_id:
+        of_line |= models.Q(external_id=entry.line.external_id)
+    visits = Appointment.objects.filter(of_line, doctor=entry.doctor).order_by("pk")
+    list(visits.select_for_update(of=("self",)).values_list("pk"))
+
+
 def _visit_by_identifier(entry: Entry) -> Appointment | None:
     if not entry.line.external_id:
         return None
     known = Appointment.objects.filter(doctor=entry.doctor, external_id=entry.line.external_id)
-    return known.select_related("patient", "office").select_for_update(of=("self",)).first()
+    return known.select_related("patient", "office").first()
 
 
 def _visit_by_day(entry: Entry, patient: Patient) -> Appointment | None:
     """The patient's visit of that day; of a cancelled one, only if it was for the same time."""
     that_day = Appointment.objects.filter(doctor=entry.doctor, patient=patient, date=entry.date)
-    visits = list(that_day.select_related("office").select_for_update(of=("self",)))
+    visits = list(that_day.select_related("office"))
     same_time = [visit for visit in visits if visit.start_time == entry.start]
     if entry.line.external_id:
         # Booked before the agenda gave it an identifier.

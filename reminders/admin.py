@@ -165,6 +165,7 @@ class ReplyAdmin(ReadOnlyAdmin):
 class DeliveryAttemptAdmin(ReadOnlyAdmin):
     list_display = ("called_at", "delivery", "reply", "number", "outcome", "error_code")
     list_filter = ("outcome",)
+    list_select_related = ("delivery", "reply")
 
 
 @admin.register(NotificationPreference)

@@ -1,4 +1,4 @@
-"""What we say to a patient who has just tapped."""
+"""What we say to a patient who has just tapped, from the visit as it is when we say it."""
 
 from __future__ import annotations
 
@@ -10,24 +10,52 @@ from django.utils.translation import gettext as _
 from appointments.models import Appointment
 from reminders import wording
 from reminders.models import Reply
+from reminders.visits import words_of
 
 Says = Reply.Says
+Status = Appointment.Status
 
 
-def text(says: str, appointment: Appointment, *, now: datetime) -> str:
+def forced(visit: Appointment, *, patient_id: int, now: datetime) -> Says | None:
+    """What must be said whatever was asked: the visit is another's, called off or over. Else None."""
+    if visit.patient_id != patient_id:
+        return Says.NOT_YOURS
+    if visit.status == Status.CANCELLED:
+        return Says.CANCELLED
+    if visit.status in (Status.COMPLETED, Status.NO_SHOW) or visit.ends_at <= now:
+        return Says.OVER
+    return None
+
+
+def still_true(reply: Reply, visit: Appointment, *, now: datetime) -> Says:
+    """What an answer that waited has to say: the visit may have changed since the tap."""
+    if new := forced(visit, patient_id=reply.patient_id, now=now):
+        return new
+    stands = visit.status != Status.SCHEDULED
+    match Says(reply.says):
+        case Says.CONFIRMED | Says.ALREADY_CONFIRMED if not stands:
+            return Says.MOVED
+        case Says.MOVED | Says.CANCELLED | Says.OVER:
+            return Says.ALREADY_CONFIRMED if stands else Says.MOVED
+        case says:
+            return says
+
+
+def text(says: str, visit: Appointment, *, now: datetime) -> str:
     """The answer in full sentences, naming patient, doctor, day and hour as they are at ``now``."""
+    words = words_of(visit, now=now)
     facts = {
-        "name": appointment.patient.full_name,
-        "doctor": str(appointment.doctor),
-        "when": wording.when(appointment.starts_at, appointment.office.zone, now),
-        "place": appointment.office.name,
-        "call": _how_to_call(appointment),
+        "name": words["nombre"],
+        "doctor": words["doctor"],
+        "when": wording.when(visit.starts_at, visit.office.zone, now),
+        "place": words["consultorio"],
+        "call": _how_to_call(visit),
     }
     return wording.tidy(_SENTENCES[Says(says)]() % facts)
 
 
-def _how_to_call(appointment: Appointment) -> str:
-    phone = appointment.office.phone
+def _how_to_call(visit: Appointment) -> str:
+    phone = wording.clean(visit.office.phone)
     return _("llame al consultorio al %s") % phone if phone else _("llame al consultorio")
 
 
@@ -39,7 +67,7 @@ _SENTENCES: dict[str, Callable[[], str]] = {
         "La cita de %(name)s con %(doctor)s ya estaba confirmada: %(when)s, en %(place)s. ¡Gracias!"
     ),
     Says.MOVED: lambda: _(
-        "La cita de %(name)s con %(doctor)s cambió: ahora es %(when)s, en %(place)s. ¿Confirma esa hora?"
+        "La cita de %(name)s con %(doctor)s ahora es %(when)s, en %(place)s. ¿La confirma?"
     ),
     Says.CANCELLED: lambda: _("La cita de %(name)s con %(doctor)s está cancelada. Si desea otra, %(call)s."),
     Says.OVER: lambda: _("La cita de %(name)s con %(doctor)s ya pasó. Si desea otra, %(call)s."),

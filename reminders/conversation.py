@@ -10,14 +10,13 @@ from django.db import IntegrityError, transaction
 
 from appointments import booking
 from appointments.models import Appointment, AppointmentHistory
-from reminders import taps
+from reminders import answers, taps
 from reminders.models import DeliveryAttempt, Reply
 from reminders.models.labels import ChannelName
 from reminders.taps import Tap, Word
 
 logger = logging.getLogger(__name__)
 Says = Reply.Says
-Status = Appointment.Status
 BY_WHATSAPP = booking.Actor(source=AppointmentHistory.Source.WHATSAPP)
 WINDOW = timedelta(hours=24)
 """How long after a patient's message a free answer may go out (Meta)."""
@@ -70,12 +69,8 @@ def tapped(tap: Tapped, *, now: datetime) -> Reply | None:
 
 def _carry_out(asked: Tap, appointment: Appointment, attempt: DeliveryAttempt, now: datetime) -> Says:
     """What to say to a word, given the visit as it is now. Only CONFIRM changes anything yet."""
-    if attempt.row.patient_id != appointment.patient_id:
-        return Says.NOT_YOURS
-    if appointment.status == Status.CANCELLED:
-        return Says.CANCELLED
-    if appointment.status in (Status.COMPLETED, Status.NO_SHOW) or appointment.ends_at <= now:
-        return Says.OVER
+    if forced := answers.forced(appointment, patient_id=attempt.row.patient_id, now=now):
+        return forced
     if asked.sequence != appointment.sequence:
         return Says.MOVED
     if asked.word == Word.ARRIVED:
@@ -108,14 +103,19 @@ def _what_we_wrote(asked: Tap, tap: Tapped) -> DeliveryAttempt | None:
         *about.filter(**{f"delivery__{name}": value for name, value in to_whatsapp.items()}),
         *about.filter(**{f"reply__{name}": value for name, value in to_whatsapp.items()}),
     ]
-    for attempt in attempts:
+    return next((attempt for attempt in attempts if _came_from(attempt, tap)), None)
+
+
+def _came_from(attempt: DeliveryAttempt, tap: Tapped) -> bool:
+    """Whether the sender of a tap is the one to whom an attempt went."""
+    if tap.phone:
         patient = attempt.row.patient
-        numbers = {attempt.address.removeprefix("+"), attempt.address}
-        if patient.phone == attempt.address:
-            numbers |= {patient.wa_id, patient.bsuid}
-        if {tap.phone, tap.user_id} & (numbers - {""}):
-            return attempt
-    return None
+        alias = patient.wa_id if patient.phone == attempt.address else ""
+        return tap.phone in (attempt.address.removeprefix("+"), alias)
+    # A user who shows no number: known by an earlier receipt, or by the message
+    # under which they tapped, which Meta delivered to nobody else.
+    is_known = bool(tap.user_id) and tap.user_id in (attempt.address, attempt.row.patient.bsuid)
+    return is_known or (bool(tap.in_answer_to) and tap.in_answer_to == attempt.message_id)
 
 
 def _reply(

@@ -14,13 +14,13 @@ is ``unknown`` until a receipt tells. The same step is never sent twice.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import DataError, IntegrityError, transaction
-from django.db.models import Exists, F, OuterRef
+from django.db import InterfaceError, OperationalError, connection, transaction
+from psycopg.errors import DeadlockDetected
 
 from reminders import backoff, last_look, reach
 from reminders.channels.base import AnswerLost, Receipt
@@ -49,17 +49,28 @@ def run(
     end have landed and are recorded.
     """
     started = 0
-    while True:
-        calls: list[Call] = []
-        seats = flight.free if limit is None else min(flight.free, limit - started)
-        if seats and may_go_on():
-            calls = prepare(seats, now=clock())
-        for call in calls:
-            flight.take_off(call)
-        started += len(calls)
-        if flight.is_empty:
-            return started
-        record(flight.landed(patience=PATIENCE), now=clock())
+    landed: list[tuple[Call, Outcome]] = []
+    try:
+        while True:
+            calls: list[Call] = []
+            seats = flight.free if limit is None else min(flight.free, limit - started)
+            if seats and may_go_on():
+                calls = prepare(seats, now=clock())
+            for call in calls:
+                flight.take_off(call)
+            started += len(calls)
+            if flight.is_empty:
+                return started
+            landed = flight.landed(patience=PATIENCE)
+            record(landed, now=clock())
+            landed = []
+    finally:
+        # Whatever goes wrong above, what is in the air has an end that must be
+        # kept. To record one twice changes nothing.
+        while landed or not flight.is_empty:
+            connection.close_if_unusable_or_obsolete()
+            record(landed or flight.landed(patience=PATIENCE), now=clock())
+            landed = []
 
 
 def prepare(seats: int, *, now: datetime) -> list[Call]:
@@ -70,12 +81,23 @@ def prepare(seats: int, *, now: datetime) -> list[Call]:
     """
     calls: list[Call] = []
     while len(calls) < seats and (answers := claim(Reply.objects.all(), seats - len(calls), now=now)):
-        with transaction.atomic():
-            calls += last_look.replies(answers, now=now)
+        calls += _look(last_look.replies, answers, now)
     while len(calls) < seats and (due := claim(ReminderDelivery.objects.all(), seats - len(calls), now=now)):
-        with transaction.atomic():
-            calls += last_look.deliveries(due, now=now)
+        calls += _look(last_look.deliveries, due, now)
     return calls
+
+
+def _look(look: Callable[..., list[Call]], claimed: Sequence[OutgoingMessage], now: datetime) -> list[Call]:
+    """The last look at claimed rows; none is called when somebody's locks crossed ours."""
+    try:
+        with transaction.atomic():
+            return look(claimed, now=now)
+    except OperationalError as error:
+        if not isinstance(error.__cause__, DeadlockDetected):
+            raise
+        # Nothing was written: their lease ends, and they wait again.
+        logger.warning("last look rows=%d undone by a deadlock", len(claimed))
+        return []
 
 
 def claim(queue: QueueQuerySet[O], places: int, *, now: datetime) -> list[O]:
@@ -85,25 +107,21 @@ def claim(queue: QueueQuerySet[O], places: int, *, now: datetime) -> list[O]:
 
 
 def record(landed: Sequence[tuple[Call, Outcome]], *, now: datetime) -> None:
-    """Write down how calls ended. A worker that lost its claim changes no row."""
-    with transaction.atomic():
-        for call, outcome in landed:
-            try:
-                with transaction.atomic():
-                    _record(call.row, outcome, now)
-            except (IntegrityError, DataError) as error:
-                # An id that the provider gave twice, or one that is none: a receipt will tell.
-                logger.exception(
-                    "call ref=%s odd answer kind=%s", call.message.reference, type(error).__name__
-                )
-                _record(call.row, AnswerLost("odd_answer"), now)
-    # Apart: patients are locked in one order by whoever takes several.
+    """Write down how calls ended. A worker that lost its row to another changes none.
+
+    Each by itself: an odd answer must not cost its neighbours their outcome.
+    """
     for call, outcome in landed:
-        if isinstance(outcome, Receipt):
-            row = call.row
-            reach.remember(row.patient_id, row.address, wa_id=outcome.wa_id, bsuid=outcome.user_id)
+        try:
+            _record(call.row, outcome, now)
+        except (OperationalError, InterfaceError):
+            raise  # the database is gone: the ledger knows of the call, and a receipt will tell
+        except Exception as error:
+            logger.exception("call ref=%s odd answer kind=%s", call.message.reference, type(error).__name__)
+            _record(call.row, AnswerLost("odd_answer"), now)
 
 
+@transaction.atomic
 def _record(row: OutgoingMessage, outcome: Outcome, now: datetime) -> None:
     attempt = DeliveryAttempt.objects.of(row).filter(number=row.attempt)
     if isinstance(outcome, Receipt):
@@ -122,7 +140,9 @@ def _record(row: OutgoingMessage, outcome: Outcome, now: datetime) -> None:
             error_message=outcome.detail[:500],
         )
         changes = after_error(row, outcome, now)
-    kept = queue_of(row).held(row).update(**changes)
+    kept = queue_of(row).held(row, also_unknown=isinstance(outcome, Receipt)).update(**changes)
+    if isinstance(outcome, Receipt):
+        reach.remember(row.patient_id, row.address, wa_id=outcome.wa_id, bsuid=outcome.user_id)
     logger.info(
         "%s id=%s attempt=%d channel=%s %s code=%s late_s=%d%s",
         row._meta.model_name, row.pk, row.attempt, row.channel, changes["status"],
@@ -133,38 +153,50 @@ def _record(row: OutgoingMessage, outcome: Outcome, now: datetime) -> None:
 
 def tidy(*, now: datetime) -> None:
     """Put right what time or a crash left behind. Part of every tick; safe beside itself."""
-    for queue, attempts in (
-        (Reply.objects, DeliveryAttempt.objects.filter(reply=OuterRef("pk"))),
-        (ReminderDelivery.objects, DeliveryAttempt.objects.filter(delivery=OuterRef("pk"))),
-    ):
-        was_called = Exists(attempts.filter(number=OuterRef("attempt")))
-        # Dead before the call: nothing went out, but the death counts, or a row
-        # that kills its worker would be taken for ever.
-        dead = {"lease_until": None, "retry_count": F("retry_count") + 1}
-        uncalled = queue.abandoned(now).exclude(was_called)
-        used_up = uncalled.filter(retry_count__gte=settings.REMINDER_MAX_ATTEMPTS - 1)
-        _settle(used_up, status=Status.FAILED, reason=Reason.ATTEMPTS_EXHAUSTED, **dead)
-        _settle(uncalled, status=Status.PENDING, next_attempt_at=now + backoff.delay(1), **dead)
-        # Dead after it: the provider may have the message.
-        wait = {"lease_until": None, "next_attempt_at": now + unknown_wait()}
-        for row in _settle(queue.abandoned(now).filter(was_called), status=Status.UNKNOWN, **wait):
-            open_attempt = DeliveryAttempt.objects.of(row).filter(number=row.attempt, outcome="")
-            open_attempt.update(outcome=DeliveryAttempt.Outcome.LOST)
+    for queue in (Reply.objects.all(), ReminderDelivery.objects.all()):
+        _rescue(queue, now)
         _settle(queue.unsettled(now), status=Status.FAILED, reason=Reason.NO_ANSWER)
         _settle(queue.useless(now), status=Status.EXPIRED, reason=Reason.TOO_LATE)
 
 
-def _settle(rows: QueueQuerySet[Any], **changes: object) -> list[OutgoingMessage]:
-    """Change the rows that nobody else holds, and give them."""
+@transaction.atomic
+def _rescue(queue: QueueQuerySet[Any], now: datetime) -> None:
+    """Decide about rows whose worker let the lease run out, most probably by dying."""
+    # Locked first and the ledger read afterwards: in one statement the ledger
+    # would be seen as it was before whoever held the row let go of it.
+    for row in queue.abandoned(now).select_for_update(skip_locked=True, of=("self",)):
+        attempt = DeliveryAttempt.objects.of(row).filter(number=row.attempt)
+        changes: dict[str, object] = {"lease_until": None}
+        if attempt.exists():
+            # Dead after the call: the provider may have the message.
+            attempt.filter(outcome="").update(outcome=DeliveryAttempt.Outcome.LOST)
+            changes |= {"status": Status.UNKNOWN, "next_attempt_at": now + unknown_wait()}
+        elif row.retry_count + 1 >= settings.REMINDER_MAX_ATTEMPTS:
+            changes |= {"status": Status.FAILED, "reason": Reason.ATTEMPTS_EXHAUSTED}
+            changes |= {"retry_count": row.retry_count + 1}
+        else:
+            # Dead before it: nothing went out, but the death counts, or a row that
+            # kills its worker would be taken for ever.
+            changes |= {"status": Status.PENDING, "next_attempt_at": now + backoff.delay(1)}
+            changes |= {"retry_count": row.retry_count + 1}
+        queue.filter(pk=row.pk).update(**changes)
+        _tell_tidied(row, changes)
+
+
+def _settle(rows: QueueQuerySet[Any], **changes: object) -> None:
+    """Change the rows that nobody else holds."""
     with transaction.atomic():
         locked = list(rows.select_for_update(skip_locked=True, of=("self",)))
         rows.model._default_manager.filter(pk__in=[row.pk for row in locked]).update(**changes)
     for row in locked:
-        logger.info(
-            "%s id=%s attempt=%d tidied status=%s reason=%s",
-            row._meta.model_name, row.pk, row.attempt, changes["status"], changes.get("reason", "-"),
-        )  # fmt: skip
-    return locked
+        _tell_tidied(row, changes)
+
+
+def _tell_tidied(row: OutgoingMessage, changes: Mapping[str, object]) -> None:
+    logger.info(
+        "%s id=%s attempt=%d tidied status=%s reason=%s",
+        row._meta.model_name, row.pk, row.attempt, changes["status"], changes.get("reason", "-"),
+    )  # fmt: skip
 
 
 def queue_of(row: OutgoingMessage) -> QueueQuerySet[Any]:

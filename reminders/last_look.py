@@ -21,12 +21,12 @@ from reminders.channels import get_channel
 from reminders.channels.base import Button, ChannelError, Message, Undeliverable
 from reminders.flight import Call
 from reminders.models import DeliveryAttempt, Mark, ReminderDelivery, Reply
-from reminders.models.outgoing import OutgoingMessage
+from reminders.models.outgoing import O, OutgoingMessage, QueueQuerySet
 from reminders.outcomes import after_error
 from reminders.reach import Reach
 from reminders.taps import Word
 from reminders.timeline import Reason, ReminderType
-from reminders.visits import quiet_hours_of, why_void
+from reminders.visits import quiet_hours_of, why_void, words_of
 
 logger = logging.getLogger(__name__)
 Status = OutgoingMessage.Status
@@ -54,13 +54,15 @@ class _Stop:
 def deliveries(claimed: Sequence[ReminderDelivery], *, now: datetime) -> list[Call]:
     """The calls to make for claimed reminders; the others end here with their reason."""
     visits = _locked_visits(row.appointment_id for row in claimed)
-    reaches = reach.of(_locked_patients(visits.values()))
-    rows = ReminderDelivery.objects.filter(pk__in=[row.pk for row in claimed]).select_related("rule")
+    patients = _locked_patients(visits.values())
+    rows = _locked_rows(ReminderDelivery.objects.select_related("rule"), claimed)
+    # Read only now: what was committed while we waited for a lock counts.
+    reaches = reach.of(patients)
     siblings: dict[UUID, list[ReminderDelivery]] = defaultdict(list)
-    for sibling in ReminderDelivery.objects.filter(appointment__in=visits):
+    for sibling in ReminderDelivery.objects.filter(appointment__in=visits).select_related("rule"):
         siblings[sibling.appointment_id].append(sibling)
     calls = []
-    for row in rows.select_for_update(of=("self",)).order_by("pk"):
+    for row in rows:
         visit = visits[row.appointment_id]
         its_reach = reaches[visit.patient_id]
         if _is_still_ours(row, claimed):
@@ -74,9 +76,8 @@ def replies(claimed: Sequence[Reply], *, now: datetime) -> list[Call]:
     """The calls to make for claimed answers."""
     visits = _locked_visits(row.appointment_id for row in claimed)
     _locked_patients(visits.values())
-    rows = Reply.objects.filter(pk__in=[row.pk for row in claimed])
     calls = []
-    for row in rows.select_for_update(of=("self",)).order_by("pk"):
+    for row in _locked_rows(Reply.objects.all(), claimed):
         if _is_still_ours(row, claimed):
             decision = _guarded(row, now, lambda: _answer(row, visits[row.appointment_id], now))  # noqa: B023
             calls += _carry_out(row, decision, now)
@@ -131,7 +132,7 @@ def _write_down(row: OutgoingMessage, letter: _Letter, now: datetime) -> Call:
     """The ledger row and the stamp that says "attempted", before anything leaves."""
     row.called_at = row.called_at or now
     row.address = letter.message.to
-    row.save(update_fields=["called_at", "address"])
+    row.save(update_fields=["called_at", "address", *(["says"] if isinstance(row, Reply) else [])])
     DeliveryAttempt.objects.create(
         **{"delivery" if isinstance(row, ReminderDelivery) else "reply": row},
         number=row.attempt,
@@ -156,7 +157,7 @@ def _reminder(
     if stop := _stop(row, visit, its_reach, others, now):
         return stop
     kind = ReminderType(row.reminder_type)
-    values = _values(visit, now)
+    values = words_of(visit, now=now)
     asks = kind == ReminderType.CITA_PROXIMA and visit.status == Appointment.Status.SCHEDULED
     message = Message(
         to=its_reach.addresses[row.channel],
@@ -216,9 +217,14 @@ def _is_superseded(row: ReminderDelivery, others: Sequence[ReminderDelivery], no
     come = [
         other.as_planned()
         for other in alike
-        if other.called_at or (other.status in waiting and other.next_attempt_at <= now)
+        if other.called_at or (other.status in waiting and _goes(other, now))
     ]
     return timeline.superseded_by(row.as_planned(), come)
+
+
+def _goes(row: ReminderDelivery, now: datetime) -> bool:
+    """Whether a row that waits has come to its moment and is still wanted."""
+    return row.next_attempt_at <= now < row.useful_until and not _rule_gone(row)
 
 
 def _words(row: ReminderDelivery, field: str, default: str, values: Mapping[str, str]) -> str:
@@ -229,18 +235,6 @@ def _words(row: ReminderDelivery, field: str, default: str, values: Mapping[str,
     except wording.BadTemplate:
         logger.error("rule id=%s has a bad %s; the default words go out", row.rule_id, field)
         return wording.render(default, values)
-
-
-def _values(visit: Appointment, now: datetime) -> dict[str, str]:
-    return wording.values(
-        patient_name=visit.patient.full_name,
-        doctor=str(visit.doctor),
-        office=visit.office.name,
-        address=visit.office.address,
-        starts_at=visit.starts_at,
-        zone=visit.office.zone,
-        now=now,
-    )
 
 
 def _buttons(visit: Appointment, kind: ReminderType, *, asks: bool) -> tuple[Button, ...]:
@@ -260,6 +254,7 @@ def _button(visit: Appointment, word: Word) -> Button:
 
 
 def _answer(row: Reply, visit: Appointment, now: datetime) -> _Letter:
+    row.says = answers.still_true(row, visit, now=now)
     message = Message(
         to=row.address,
         reference=row.reference,
@@ -295,3 +290,9 @@ def _locked_patients(visits: Collection[Appointment]) -> list[Patient]:
     for visit in visits:
         visit.patient = patients[visit.patient_id]
     return list(patients.values())
+
+
+def _locked_rows(queue: QueueQuerySet[O], claimed: Sequence[O]) -> list[O]:
+    return list(
+        queue.filter(pk__in=[row.pk for row in claimed]).select_for_update(of=("self",)).order_by("pk")
+    )

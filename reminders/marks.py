@@ -8,6 +8,8 @@ the planner and never by the save that caused it.
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime
 from importlib.metadata import version
 
@@ -37,22 +39,23 @@ _COVERS = {
 }
 
 
-def widen(mark: Mark, *, now: datetime) -> None:
-    """Put a mark for each visit in the place of a broad one."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""INSERT INTO reminders_mark (subject, subject_id, changes_rules, at, tries)
-                SELECT 'appointment', a.id::text, %(changes_rules)s, %(at)s, 0
-                FROM appointments_appointment a
-                WHERE {_COVERS[Mark.Subject(mark.subject)]} AND {_MAY_CHANGE}""",  # noqa: S608
-            {
-                "now": now,
-                "subject_id": mark.subject_id,
-                "changes_rules": mark.changes_rules,
-                "at": mark.at,
-            },
-        )
-    mark.delete()
+def widen(broad: Sequence[Mark], *, now: datetime) -> None:
+    """Put one mark for each visit in the place of broad ones that say the same."""
+    groups: dict[tuple[str, str, bool], list[datetime]] = defaultdict(list)
+    for mark in broad:
+        groups[mark.subject, mark.subject_id, mark.changes_rules].append(mark.at)
+    for (subject, subject_id, changes_rules), moments in groups.items():
+        # Of rules the last change counts, of other facts how long they have waited.
+        at = max(moments) if changes_rules else min(moments)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"""INSERT INTO reminders_mark (subject, subject_id, changes_rules, at, tries)
+                    SELECT 'appointment', a.id::text, %(changes_rules)s, %(at)s, 0
+                    FROM appointments_appointment a
+                    WHERE {_COVERS[Mark.Subject(subject)]} AND {_MAY_CHANGE}""",  # noqa: S608
+                {"now": now, "subject_id": subject_id, "changes_rules": changes_rules, "at": at},
+            )
+    Mark.objects.filter(pk__in=[mark.pk for mark in broad]).delete()
 
 
 def note_settings(now: datetime) -> bool:

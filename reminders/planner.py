@@ -19,7 +19,7 @@ from django.db.models import Q
 
 from appointments.models import Appointment
 from reminders import backoff, marks, reach, timeline
-from reminders.models import Mark, ReminderDelivery, ReminderRule
+from reminders.models import Mark, ReminderDelivery, ReminderRule, RulesChange
 from reminders.reach import Reach
 from reminders.timeline import Planned, Reason, ReminderType
 from reminders.visits import quiet_hours_of, visit_of, why_void
@@ -29,14 +29,16 @@ Status = ReminderDelivery.Status
 BATCH = 200
 
 
-def plan_marked(*, now: datetime, visit: UUID | None = None) -> int:
+def plan_marked(*, now: datetime, visit: UUID | None = None, batches: int | None = None) -> int:
     """Plan every visit that has a mark, or just one; returns how many were planned.
 
-    A mark that cannot be worked on (somebody holds a row, or planning the visit
-    fails) stays and is looked at again by a later call.
+    With ``batches`` at most so many times BATCH marks: the rest waits for the
+    next call. A mark that cannot be worked on (somebody holds a row, or planning
+    the visit fails) stays and is looked at again by a later call.
     """
     planned, after = 0, 0
-    while True:
+    while batches is None or batches > 0:
+        batches = None if batches is None else batches - 1
         with transaction.atomic():
             taken = list(
                 Mark.objects.ready(now)
@@ -46,34 +48,43 @@ def plan_marked(*, now: datetime, visit: UUID | None = None) -> int:
                 .order_by("pk")[:BATCH]
             )
             if not taken:
-                return planned
+                break
             after = taken[-1].pk
-            for mark in taken:
-                if mark.subject != Mark.Subject.APPOINTMENT:
-                    marks.widen(mark, now=now)
+            marks.widen([mark for mark in taken if mark.subject != Mark.Subject.APPOINTMENT], now=now)
             planned += _plan([mark for mark in taken if mark.subject == Mark.Subject.APPOINTMENT], now=now)
+    return planned
 
 
 def _plan(taken: Sequence[Mark], *, now: datetime) -> int:
     by_visit: dict[UUID, list[Mark]] = defaultdict(list)
-    for mark in taken:
+    for mark in [*taken, *Mark.objects.besides(taken).select_for_update(skip_locked=True)]:
         by_visit[UUID(mark.subject_id)].append(mark)
     desk = _Desk.open(by_visit.keys())
     done: list[Mark] = []
+    changes: list[RulesChange] = []
     for appointment in desk.appointments:
         its_marks = by_visit[appointment.pk]
-        # Beside another change the rules' bound is left out: it would drop what was
-        # promised before them and is only planned now, after an outage.
-        only_rules_changed = all(mark.changes_rules for mark in its_marks)
-        rules_changed_at = max(mark.at for mark in its_marks) if only_rules_changed else None
+        changed = [mark.at for mark in its_marks if mark.changes_rules]
+        facts = [mark.at for mark in its_marks if not mark.changes_rules]
         try:
             with transaction.atomic():
-                desk.make_equal(appointment, rules_changed_at=rules_changed_at)
+                desk.make_equal(
+                    appointment,
+                    rules_changed_at=max(
+                        [*changed, *desk.rules_changes.get(appointment.pk, [])], default=None
+                    ),
+                    unplanned_since=min(facts, default=None),
+                )
         except Exception as error:  # one visit's fault must not stop its neighbours
             logger.exception("plan appointment=%s failed kind=%s", appointment.pk, type(error).__name__)
             _postpone(its_marks, now)
         else:
             done += its_marks
+            if changed:
+                changes.append(RulesChange(appointment=appointment, at=max(changed)))
+    RulesChange.objects.bulk_create(
+        changes, update_conflicts=True, unique_fields=["appointment"], update_fields=["at"]
+    )
     Mark.objects.filter(pk__in=[mark.pk for mark in done]).delete()
     return len({mark.subject_id for mark in done})
 
@@ -93,6 +104,7 @@ class _Desk:
     rules: Sequence[ReminderRule]
     rows: dict[UUID, list[ReminderDelivery]]
     reaches: dict[int, Reach]
+    rules_changes: dict[UUID, list[datetime]]
 
     @classmethod
     def open(cls, ids: Collection[UUID]) -> _Desk:
@@ -121,9 +133,18 @@ class _Desk:
             ),
             rows=rows,
             reaches=reach.of([appointment.patient for appointment in free]),
+            rules_changes={
+                change.pk: [change.at] for change in RulesChange.objects.filter(appointment__in=free)
+            },
         )
 
-    def make_equal(self, appointment: Appointment, *, rules_changed_at: datetime | None) -> None:
+    def make_equal(
+        self,
+        appointment: Appointment,
+        *,
+        rules_changed_at: datetime | None,
+        unplanned_since: datetime | None,
+    ) -> None:
         """Write what the timeline says into the rows of one visit."""
         rows = self.rows.get(appointment.pk, [])
         effective = timeline.effective(
@@ -139,6 +160,7 @@ class _Desk:
             quiet=quiet_hours_of(appointment),
             rows=[row.as_planned() for row in rows],
             rules_changed_at=rules_changed_at,
+            unplanned_since=unplanned_since,
         )
         names: dict[int | str, ReminderRule] = {rule.pk: rule for rule in self.rules}
         current: dict[tuple[int | str | None, str], ReminderDelivery] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -20,15 +21,16 @@ Status = OutgoingMessage.Status
 
 _QUEUES: dict[str, type[OutgoingMessage]] = {ReminderDelivery.kind: ReminderDelivery, Reply.kind: Reply}
 
-# From which states a receipt may move a row. SENDING is among them: a provider
-# can be quicker to say "delivered" than we are to write down that it was sent.
-# A row that was given up for want of an answer is lifted to what happened.
+# From which states good news lifts a row, whichever attempt it is of. SENDING is
+# among them: a provider can be quicker to say "delivered" than we are to write
+# down that it was sent. So are PENDING and FAILED: the refused attempt got there
+# after all, and sending again would make two.
 _CLIMBS_FROM = {
-    Status.SENT: [Status.SENDING, Status.UNKNOWN],
-    Status.DELIVERED: [Status.SENDING, Status.UNKNOWN, Status.SENT],
-    Status.READ: [Status.SENDING, Status.UNKNOWN, Status.SENT, Status.DELIVERED],
-    Status.FAILED: [Status.SENDING, Status.UNKNOWN, Status.SENT],
+    Status.SENT: [Status.SENDING, Status.UNKNOWN, Status.FAILED],
+    Status.DELIVERED: [Status.SENDING, Status.UNKNOWN, Status.FAILED, Status.SENT],
+    Status.READ: [Status.SENDING, Status.UNKNOWN, Status.FAILED, Status.SENT, Status.DELIVERED],
 }
+_FAILS_FROM = [Status.SENDING, Status.UNKNOWN, Status.SENT]
 _STAMPS = {Status.SENT: "sent_at", Status.DELIVERED: "delivered_at", Status.READ: "read_at"}
 
 
@@ -78,7 +80,7 @@ def _attempt_of(receipt: Receipt) -> DeliveryAttempt | None:
     kind, _, rest = receipt.reference.partition(":")
     pk, _, number = rest.partition(":")
     queue = _QUEUES.get(kind)
-    if queue and number.isdigit() and _is_uuid(pk):
+    if queue and re.fullmatch(r"[0-9]{1,9}", number) and _is_uuid(pk):
         field = "delivery" if queue is ReminderDelivery else "reply"
         if found := attempts.filter(**{f"{field}_id": pk}, number=int(number)).first():
             return found
@@ -94,29 +96,21 @@ def _is_uuid(text: str) -> bool:
 
 
 def _move(row: OutgoingMessage, attempt: DeliveryAttempt, receipt: Receipt) -> bool:
+    rows = type(row)._default_manager.filter(pk=row.pk)
+    told: dict[str, object] = {"lease_until": None, "message_id": receipt.message_id}
+    if receipt.status == Status.FAILED:
+        # Of the attempt that the row is at: an earlier one's end is known already.
+        failing = rows.filter(status__in=_FAILS_FROM, attempt=attempt.number)
+        why = {"error_code": receipt.error_code, "error_message": receipt.error_message[:500]}
+        return bool(failing.update(status=Status.FAILED, reason=Reason.REFUSED, **why, **told))
     to = Status(receipt.status)
-    changes: dict[str, object] = {"status": to, "lease_until": None, "message_id": receipt.message_id}
-    if to == Status.FAILED:
-        changes |= {
-            "reason": Reason.REFUSED,
-            "error_code": receipt.error_code,
-            "error_message": receipt.error_message[:500],
-        }
-    else:
-        changes |= {
-            "reason": "",
-            "sent_at": Coalesce("sent_at", models.Value(receipt.at)),
-            _STAMPS[to]: receipt.at,
-        }
-    may_move = models.Q(status__in=_CLIMBS_FROM[to])
-    if to != Status.FAILED:
-        may_move |= models.Q(status=Status.FAILED, reason=Reason.NO_ANSWER)
-    moved = type(row)._default_manager.filter(may_move, pk=row.pk, attempt=attempt.number).update(**changes)
-    if not moved and to in _STAMPS:
-        # Late news of a lower step: the state stays, the stamp is filled in.
-        stamp = _STAMPS[to]
-        type(row)._default_manager.filter(
-            pk=row.pk, attempt=attempt.number, status__in=[Status.SENT, Status.DELIVERED, Status.READ],
-            **{f"{stamp}__isnull": True},
-        ).update(**{stamp: receipt.at})  # fmt: skip
-    return bool(moved)
+    stamp = _STAMPS[to]
+    waiting_again = models.Q(status=Status.PENDING, called_at__isnull=False)
+    climbing = rows.filter(models.Q(status__in=_CLIMBS_FROM[to]) | waiting_again)
+    stamps = {"sent_at": Coalesce("sent_at", models.Value(receipt.at)), stamp: receipt.at}
+    if climbing.update(status=to, reason="", **stamps, **told):
+        return True
+    # Late news of a lower step: the state stays, the stamp is filled in.
+    reached = rows.filter(status__in=list(_STAMPS), **{f"{stamp}__isnull": True})
+    reached.update(**{stamp: receipt.at})
+    return False

@@ -24,6 +24,7 @@ REST = 1.0
 LEFT_OVER = timedelta(seconds=5)
 """A webhook post this old was not worked off by the task that it started."""
 ANSWERS_PER_POST = 3
+PLAN_BATCHES = 3
 HEARTBEAT = "tick"
 
 
@@ -45,7 +46,7 @@ def tick(
         while True:
             now = clock.now()
             Heartbeat.beat(HEARTBEAT, now)
-            housekeep(now=now)
+            housekeep(now=now, plan_batches=PLAN_BATCHES if seconds else None)
             started += dispatch.run(
                 clock=clock.now,
                 flight=flight,
@@ -56,13 +57,17 @@ def tick(
                 return started
 
 
-def housekeep(*, now: datetime) -> None:
-    """Everything of a turn but the sending. Each part's fault is its own."""
+def housekeep(*, now: datetime, plan_batches: int | None = None) -> None:
+    """Everything of a turn but the sending. Each part's fault is its own.
+
+    With ``plan_batches`` no more is planned than that: what is due must not wait
+    until a changed default has reached every visit there is.
+    """
     parts: tuple[Callable[[], object], ...] = (
         lambda: marks.note_settings(now),
         lambda: inbox.work_off(now=now, older_than=LEFT_OVER),
         lambda: inbox.settle_parked(now=now),
-        lambda: planner.plan_marked(now=now),
+        lambda: planner.plan_marked(now=now, batches=plan_batches),
         lambda: dispatch.tidy(now=now),
     )
     for part in parts:
@@ -88,7 +93,8 @@ def work_off_post(post_id: int) -> None:
     """
     with _words_withheld("work_off_post"):
         inbox.work_off(now=clock.now(), post_id=post_id)
-        tick(limit=ANSWERS_PER_POST)
+        with Flight(ANSWERS_PER_POST) as flight:
+            dispatch.run(clock=clock.now, flight=flight, limit=ANSWERS_PER_POST)
 
 
 class TaskFailed(Exception):

@@ -324,6 +324,7 @@ def plan(
     quiet: QuietHours,
     rows: Collection[Row],
     rules_changed_at: datetime | None = None,
+    unplanned_since: datetime | None = None,
 ) -> list[Planned]:
     """The rows that a visit ought to have, beside those that were called.
 
@@ -331,7 +332,9 @@ def plan(
     stays as it is and is not repeated here, nor is what came to its end by
     itself; a pending or closing row that is not in the answer has lost its cause.
     ``rules_changed_at`` says that this planning is due to a change of rules at
-    that instant: it acts on moments that are ahead only.
+    that instant: it acts on moments that are ahead only. ``unplanned_since`` is
+    when something else became true that was never planned since; what was due
+    by it before the rules changed is not lost to them.
     """
     rows = [row for row in rows if row.sequence == visit.sequence]
     return [
@@ -340,7 +343,15 @@ def plan(
         if is_wanted(rule.type, visit.status)
         # A visit that was over when we learnt of it has nothing before it.
         and (rule.type not in MINIMUM_LEAD or visit.starts_at > visit.created_at)
-        for planned in _plan_rule(rule, visit, reach.get(rule.type, {}), quiet, rows, rules_changed_at)
+        for planned in _plan_rule(
+            rule,
+            visit,
+            reach.get(rule.type, {}),
+            quiet,
+            rows,
+            rules_changed_at=rules_changed_at,
+            unplanned_since=unplanned_since,
+        )
     ]
 
 
@@ -350,7 +361,9 @@ def _plan_rule(
     obstacles: Mapping[str, Reason | None],
     quiet: QuietHours,
     rows: Collection[Row],
+    *,
     rules_changed_at: datetime | None,
+    unplanned_since: datetime | None,
 ) -> list[Planned]:
     nominal = moment(rule, visit)
     if nominal is None or any(row.was_called and _speaks_for(row, rule) for row in rows):
@@ -359,7 +372,11 @@ def _plan_rule(
     steps = _Steps.of(rule, visit, obstacles)
     final = _for_channel(nominal, steps.channel, kind=rule.type, starts_at=visit.starts_at, quiet=quiet)
     in_force = max(rule.since, rules_changed_at or rule.since)
-    if _latest_fact(visit).at < in_force and (final or nominal) <= in_force:
+    # What became true before the rules changed, and was never planned, comes first (P17).
+    rules_are_news = _latest_fact(visit).at < in_force and not (
+        unplanned_since and unplanned_since < in_force
+    )
+    if rules_are_news and (final or nominal) <= in_force:
         waiting = [row for row in own if row.status in ("pending", "sending")]
         if not waiting:
             return _as_they_are(own, steps)

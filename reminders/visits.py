@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from zoneinfo import ZoneInfo
+import logging
+from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
 
 from appointments.models import Appointment
-from reminders import timeline
+from reminders import timeline, wording
 from reminders.models import ReminderDelivery
 from reminders.timeline import Reason, ReminderType
+
+logger = logging.getLogger(__name__)
 
 
 def why_void(row: ReminderDelivery, appointment: Appointment) -> Reason | None:
@@ -40,9 +44,25 @@ def visit_of(appointment: Appointment) -> timeline.Visit:
 
 
 def quiet_hours_of(appointment: Appointment) -> timeline.QuietHours:
-    """The quiet hours in the patient's zone; in the office's where that is unknown."""
+    """The quiet hours in the patient's zone; in the office's where that is unknown (P4)."""
     start, end = settings.REMINDER_QUIET_HOURS
-    zone = (
-        ZoneInfo(appointment.patient.time_zone) if appointment.patient.time_zone else appointment.office.zone
-    )
+    zone = appointment.office.zone
+    if appointment.patient.time_zone:
+        try:
+            zone = ZoneInfo(appointment.patient.time_zone)
+        except (ZoneInfoNotFoundError, ValueError):
+            logger.error("patient id=%s has no zone that exists; the office's counts", appointment.patient_id)
     return timeline.QuietHours(start=start, end=end, zone=zone)
+
+
+def words_of(appointment: Appointment, *, now: datetime) -> dict[str, str]:
+    """What each variable of a text says about the visit, in a message that leaves at ``now``."""
+    return wording.values(
+        patient_name=appointment.patient.full_name,
+        doctor=str(appointment.doctor),
+        office=appointment.office.name,
+        address=appointment.office.address,
+        starts_at=appointment.starts_at,
+        zone=appointment.office.zone,
+        now=now,
+    )

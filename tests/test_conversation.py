@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from appointments import booking, clock
-from appointments.models import Appointment
+from appointments.models import Appointment, Office, Patient
 from reminders import conversation, dispatch, taps
 from reminders.models import ReminderDelivery, Reply
 from reminders.taps import Word
@@ -128,3 +128,45 @@ def test_an_answer_goes_out_before_reminders_that_are_due_longer(sent):
     assert isinstance(first.row, Reply)
     assert "quedó confirmada" in first.message.text
     assert first.message.in_answer_to == "wamid.tap"
+
+
+def move(visit: Appointment) -> None:
+    later = visit.date + timedelta(days=3)
+    booking.reschedule(visit, date=later, start_time=visit.start_time, actor=booking.SYSTEM)
+
+
+def hand_over(visit: Appointment) -> None:
+    Appointment.objects.filter(pk=visit.pk).update(patient=make_patient())
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "says"),
+    [
+        (move, "moved"),
+        (lambda visit: booking.cancel(visit, actor=booking.SYSTEM), "cancelled"),
+        (lambda visit: booking.complete(visit, actor=booking.SYSTEM), "over"),
+        (hand_over, "not_yours"),
+        (lambda visit: None, "confirmed"),
+    ],
+    ids=["moved", "cancelled", "over", "another's", "nothing"],
+)
+def test_an_answer_that_waited_says_what_is_true_when_it_leaves(sent, meanwhile, says):
+    tap(sent)
+    visit = Appointment.objects.get(pk=sent.appointment_id)
+    meanwhile(visit)
+    [call] = dispatch.prepare(1, now=clock.now())
+    reply = Reply.objects.get()
+    assert reply.says == says
+    visit.refresh_from_db()
+    if says == "not_yours":
+        assert visit.patient.full_name not in call.message.text
+    assert [button.title for button in call.message.buttons] == (["Confirmar"] if says == "moved" else [])
+
+
+def test_an_answer_has_no_holes_where_the_office_has_no_words(sent):
+    Office.objects.update(name="", phone="")
+    Patient.objects.update(full_name="\u200b \n")
+    tap(sent)
+    [call] = dispatch.prepare(1, now=clock.now())
+    assert "La cita de paciente con" in call.message.text
+    assert "en el consultorio." in call.message.text

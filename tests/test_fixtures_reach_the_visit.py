@@ -153,8 +153,14 @@ def test_in_15_a_user_without_a_number_confirms_by_the_id_that_a_receipt_made_kn
     assert Reply.objects.get().address == "VE.100000000000000006"
 
 
-def test_in_15_an_id_that_we_have_never_seen_confirms_nothing():
+def test_in_15_a_user_without_a_number_confirms_under_the_message_that_we_sent_them():
     row = accepted(in_the_air("felix"), ours(6))
+    post("in-15-bsuid-only-button", ("v1.confirm.apt_5H8T1B6W.q0Zr", tap_on(row)))
+    assert Appointment.objects.get(pk=row.appointment_id).status == "confirmed"
+
+
+def test_in_15_an_id_that_we_have_never_seen_confirms_nothing_elsewhere():
+    row = accepted(in_the_air("felix"), ours(7))
     post("in-15-bsuid-only-button", ("v1.confirm.apt_5H8T1B6W.q0Zr", tap_on(row)))
     assert Appointment.objects.get(pk=row.appointment_id).status == "scheduled"
 

@@ -217,6 +217,6 @@ def test_a_broad_mark_becomes_one_for_each_visit_that_is_ahead(visit):
     past = make_appointment(at="2020-09-17T10:00", doctor=visit.doctor, patient=visit.patient)
     Mark.objects.all().delete()
     mark = Mark.objects.create(subject="patient", subject_id=str(visit.patient_id), at=timezone.now())
-    marks.widen(mark, now=timezone.now())
+    marks.widen([mark], now=timezone.now())
     assert set(Mark.objects.values_list("subject", "subject_id")) == of(visit)
     assert past.starts_at < timezone.now() - timedelta(days=1)

@@ -14,6 +14,7 @@ from reminders import planner
 from reminders.models import ContactOptOut, Mark, NotificationPreference, ReminderDelivery, ReminderRule
 from tests.factories import (
     agree,
+    break_office,
     caracas,
     make_appointment,
     make_doctor,
@@ -277,9 +278,8 @@ def test_a_corrected_zone_moves_the_moments_within_the_version(visit):
 
 
 def test_one_visit_that_cannot_be_planned_does_not_stop_its_neighbours(visit):
-    broken = make_appointment(
-        at="2026-09-17T12:00", doctor=visit.doctor, patient=make_patient(time_zone="Nowhere/X")
-    )
+    broken = make_appointment(at="2026-09-17T12:00")
+    break_office(broken)
     other = make_appointment(at="2026-09-17T13:00", doctor=visit.doctor)
     assert plan() >= 1
     assert other.deliveries.exists()
@@ -288,11 +288,59 @@ def test_one_visit_that_cannot_be_planned_does_not_stop_its_neighbours(visit):
     assert all(mark.not_before > clock.now() for mark in left)
 
 
-def test_a_planner_fault_never_costs_the_booking(db, django_capture_on_commit_callbacks):
+def test_a_planner_fault_never_costs_the_booking(db, settings, django_capture_on_commit_callbacks):
+    settings.REMINDER_QUIET_HOURS = ("nine", "seven")
     with django_capture_on_commit_callbacks(execute=True):
-        visit = make_appointment(patient=make_patient(time_zone="Nowhere/X"))
+        visit = make_appointment(at="2030-09-17T10:00")
     assert Appointment.objects.filter(pk=visit.pk).exists()
+    assert not visit.deliveries.exists()
     assert Mark.objects.filter(subject_id=str(visit.pk)).exists()
+
+
+def test_a_patients_zone_that_does_not_exist_is_as_good_as_none(set_clock):
+    set_clock("2026-09-10T09:00")
+    only_rules(-1440)
+    visit = make_appointment(patient=make_patient(time_zone="Nowhere/X"))
+    agree(visit.patient)
+    plan()
+    assert planned(visit) == [(-1440, "whatsapp", "pending", "")]
+
+
+def test_a_rule_that_comes_to_hold_after_its_moment_stays_silent_also_when_the_visit_changes_later(
+    visit, set_clock
+):
+    """P12: the doctor's own rule goes, and the default's moment is past."""
+    own = make_rule(-60, doctor=visit.doctor)
+    plan()
+    set_clock("2026-09-16T14:00")
+    own.delete()
+    plan()
+    set_clock("2026-09-16T14:05")
+    type(visit.patient).objects.update(email="ana@example.org")
+    plan()
+    assert planned(visit)[0] == (-1440, "whatsapp", "cancelled", "rule_replaced")
+    assert (-120, "whatsapp", "pending", "") in planned(visit)
+
+
+def test_an_edit_during_an_outage_of_the_planner_does_not_lose_what_was_due_before_it(set_clock):
+    """P17: booked, then R24 becomes R48 after R48's moment, and only then the planner runs."""
+    set_clock("2026-09-10T09:00")
+    [rule] = only_rules(-1440)
+    visit = make_appointment()
+    agree(visit.patient)
+    set_clock("2026-09-15T12:00")
+    ReminderRule.objects.filter(pk=rule.pk).update(offset_minutes=-2880)
+    set_clock("2026-09-15T13:00")
+    plan()
+    assert planned(visit) == [(-2880, "whatsapp", "pending", "")]
+
+
+def test_an_edit_of_a_rule_plans_each_visit_once_and_new_words_plan_none(visit):
+    rules = ReminderRule.objects.filter(offset_minutes=-120)
+    rules.update(body_template="Hola {nombre}, su cita es {fecha}.")
+    assert plan() == 0
+    rules.update(offset_minutes=-180)
+    assert plan() == 1
 
 
 def test_a_booking_is_planned_right_after_its_commit(db, django_capture_on_commit_callbacks):

@@ -9,6 +9,7 @@ import pytest
 
 from appointments import clock
 from reminders import dispatch, receipts
+from reminders.channels.base import ChannelError
 from reminders.channels.base import Receipt as Accepted
 from reminders.models import ReminderDelivery
 from tests.factories import make_delivery
@@ -64,8 +65,14 @@ def test_a_failure_counts_from_sent_and_keeps_its_reason(called):
     tell(called, "failed", error_code="131026", error_message="no")
     assert status_of(called) == "failed"
     assert (called.reason, called.error_code) == ("refused", "131026")
-    tell(called, "delivered")
-    assert status_of(called) == "failed"
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["sent", "failed", "delivered"])), ids="-".join)
+def test_what_arrived_has_arrived_however_its_failure_was_told(called, order):
+    """T25: the same end for each order."""
+    for status in order:
+        tell(called, status)
+    assert (status_of(called), called.reason) == ("delivered", "")
 
 
 def test_the_answer_of_the_call_does_not_lower_what_a_receipt_said(called):
@@ -83,17 +90,31 @@ def test_a_receipt_is_found_by_the_providers_id_when_it_brings_no_reference(call
 
 @pytest.mark.parametrize(
     "reference",
-    ["", "d:", "d:x:1", "x:1:2", "att_01", "d:00000000-0000-0000-0000-000000000000:1", "d:1:\x00"],
+    ["", "d:", "d:x:1", "x:1:2", "att_01", "d:00000000-0000-0000-0000-000000000000:1", "d:1:\x00", "d:1:²"],
 )
 def test_a_receipt_that_names_nothing_of_ours_is_left_to_be_parked(called, reference):
     assert not tell(called, "delivered", reference=reference, message_id="wamid.other")
     assert status_of(called) == "sending"
 
 
-def test_a_receipt_of_an_earlier_attempt_does_not_move_a_later_one(called):
+def test_a_failure_of_an_earlier_attempt_does_not_end_a_later_one(called):
     ReminderDelivery.objects.filter(pk=called.pk).update(attempt=2)
-    assert tell(called, "delivered", reference=f"d:{called.pk}:1")
+    assert tell(called, "failed", reference=f"d:{called.pk}:1")
     assert status_of(called) == "sending"
+
+
+def test_a_refused_attempt_that_got_there_after_all_is_not_sent_again(called):
+    dispatch.record([(call_for(called), ChannelError("131016"))], now=clock.now())
+    assert status_of(called) == "pending"
+    assert tell(called, "delivered")
+    assert status_of(called) == "delivered"
+    assert dispatch.prepare(5, now=clock.now() + timedelta(hours=1)) == []
+
+
+def test_an_earlier_attempt_that_got_there_lifts_the_row_that_failed_later(called):
+    ReminderDelivery.objects.filter(pk=called.pk).update(attempt=2, status="failed", reason="refused")
+    assert tell(called, "read", reference=f"d:{called.pk}:1")
+    assert (status_of(called), called.reason) == ("read", "")
 
 
 def test_what_was_given_up_without_an_answer_is_lifted_to_what_happened(called):

@@ -14,8 +14,11 @@ from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from whatsapp.clean import storable
 from whatsapp.errors import Next, Verdict, as_code, verdict
+from whatsapp.events import PHONE_LENGTH, USER_ID_LENGTH, WAMID_LENGTH
 
+TEXT_LENGTH = 1000
 LONGEST_WAIT = timedelta(hours=1)
 """A Retry-After beyond it is taken for a mistake and cut."""
 
@@ -129,14 +132,14 @@ def read_accepted(answer: Answer, *, to_venezuela: bool = True) -> Accepted:
     """The receipt for a message. Raises GraphError or AnswerLost."""
     content = _content(answer)
     message = _first(content.get("messages"))
-    wamid = _text(message.get("id"))
+    wamid = _identifier(message.get("id"), WAMID_LENGTH)
     if not answer.is_success or not wamid:
         raise _refusal(answer, content, to_venezuela=to_venezuela)
     contact = _first(content.get("contacts"))
     return Accepted(
         wamid=wamid,
-        wa_id=_text(contact.get("wa_id")),
-        user_id=_text(contact.get("user_id")),
+        wa_id=_identifier(contact.get("wa_id"), PHONE_LENGTH),
+        user_id=_identifier(contact.get("user_id"), USER_ID_LENGTH),
         message_status=_text(message.get("message_status")),
     )
 
@@ -184,7 +187,7 @@ def _refusal(answer: Answer, content: Mapping[str, Any], *, to_venezuela: bool =
     return GraphError(
         code=code,
         subcode=as_code(error.get("error_subcode")),
-        details=data if isinstance(data, str) else _text(_object(data).get("details")),
+        details=_text(data) or _text(_object(data).get("details")),
         user_message=_text(error.get("error_user_msg")),
         http_status=answer.status,
         trace_id=re.sub(r"[^\w-]", "", _text(error.get("fbtrace_id")))[:64],
@@ -248,7 +251,13 @@ def _first(value: object) -> Mapping[str, Any]:
 def _text(value: object) -> str:
     """A string, or a number as one; "" for anything else."""
     if isinstance(value, str):
-        return value
+        return storable(value, TEXT_LENGTH)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return ""
+
+
+def _identifier(value: object, limit: int) -> str:
+    """An id, or "" for one that could not be kept whole: cut, it would be another's."""
+    text = _text(value)
+    return text if isinstance(value, str | int) and text == str(value) and len(text) <= limit else ""

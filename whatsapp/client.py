@@ -174,7 +174,8 @@ def _read(response: requests.Response, seconds: float) -> bytes:
     """The body, within bounds of size and time. Raises AnswerLost beyond them."""
     end = time.monotonic() + seconds
     content = bytearray()
-    for chunk in response.iter_content(64 * 1024):
+    # By what has arrived: to wait for a full buffer would let a slow body outlast its time.
+    while chunk := response.raw.read1(64 * 1024, decode_content=True):
         content += chunk
         if len(content) > LARGEST_ANSWER or time.monotonic() > end:
             raise AnswerLost(f"http={response.status_code} too long")

@@ -33,7 +33,9 @@ class AppointmentQuerySet(ScopedQuerySet["Appointment"]):
     def delete(self) -> tuple[int, dict[str, int]]:
         """Cancel instead: the patient must hear of it, and the history stays."""
         with transaction.atomic():
-            going = list(self.open().order_by().select_for_update(of=("self",)).values_list("pk", flat=True))
+            going = list(
+                self.open().order_by("pk").select_for_update(of=("self",)).values_list("pk", flat=True)
+            )
             Appointment._base_manager.filter(pk__in=going).update(status=Appointment.Status.CANCELLED)
             for pk in going:
                 signals.changed.send(

@@ -64,15 +64,26 @@ END $$;
 -- A rule belongs to a doctor's set, or to the defaults for everybody.
 CREATE FUNCTION reminders_mark_rules() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF TG_OP IN ('INSERT', 'UPDATE') THEN
+    IF TG_OP = 'INSERT' THEN
         INSERT INTO reminders_mark (subject, subject_id, changes_rules, at, tries)
         SELECT DISTINCT CASE WHEN doctor_id IS NULL THEN 'everything' ELSE 'doctor' END,
                coalesce(doctor_id::text, ''), true, amedi_now(), 0 FROM new_rows;
-    END IF;
-    IF TG_OP IN ('DELETE', 'UPDATE') THEN
+    ELSIF TG_OP = 'DELETE' THEN
         INSERT INTO reminders_mark (subject, subject_id, changes_rules, at, tries)
         SELECT DISTINCT CASE WHEN doctor_id IS NULL THEN 'everything' ELSE 'doctor' END,
                coalesce(doctor_id::text, ''), true, amedi_now(), 0 FROM old_rows;
+    ELSE
+        -- New words plan nothing anew.
+        INSERT INTO reminders_mark (subject, subject_id, changes_rules, at, tries)
+        SELECT DISTINCT CASE WHEN owner.id IS NULL THEN 'everything' ELSE 'doctor' END,
+               coalesce(owner.id::text, ''), true, amedi_now(), 0
+        FROM new_rows n JOIN old_rows o ON o.id = n.id
+        CROSS JOIN LATERAL (VALUES (n.doctor_id), (o.doctor_id)) AS owner (id)
+        WHERE (n.doctor_id, n.specialty_id, n.reminder_type, n.is_enabled, n.offset_minutes, n.offset_unit,
+               n.channels, n.fallback_after_minutes)
+              IS DISTINCT FROM
+              (o.doctor_id, o.specialty_id, o.reminder_type, o.is_enabled, o.offset_minutes, o.offset_unit,
+               o.channels, o.fallback_after_minutes);
     END IF;
     RETURN NULL;
 END $$;

@@ -3,7 +3,7 @@
 from reminders.models.attempt import DeliveryAttempt
 from reminders.models.delivery import ReminderDelivery
 from reminders.models.heartbeat import Heartbeat
-from reminders.models.mark import Mark, PlanBasis
+from reminders.models.mark import Mark, PlanBasis, RulesChange
 from reminders.models.preference import ConsentEvent, ContactOptOut, NotificationPreference
 from reminders.models.reply import Reply
 from reminders.models.rule import ReminderRule
@@ -19,4 +19,5 @@ __all__ = [
     "ReminderDelivery",
     "ReminderRule",
     "Reply",
+    "RulesChange",
 ]

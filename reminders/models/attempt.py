@@ -47,7 +47,7 @@ class DeliveryAttempt(models.Model):
     called_at = models.DateTimeField(_("llamado"))
     address = models.CharField(_("escrito a"), max_length=200)
     payload = models.JSONField(_("enviado"), default=dict)
-    message_id = models.CharField(_("identificador del proveedor"), max_length=200, blank=True)
+    message_id = models.CharField(_("identificador del proveedor"), max_length=255, blank=True)
     outcome = models.CharField(_("resultado"), max_length=10, choices=Outcome.choices, blank=True)
     error_code = models.CharField(_("código de error"), max_length=40, blank=True)
     error_message = models.CharField(_("error"), max_length=500, blank=True)

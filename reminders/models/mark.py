@@ -1,16 +1,25 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
 
+from appointments.models import Appointment
+
 
 class MarkQuerySet(models.QuerySet["Mark"]):
     def ready(self, now: datetime) -> MarkQuerySet:
         """Marks to be worked on by now."""
         return self.filter(Q(not_before__isnull=True) | Q(not_before__lte=now))
+
+    def besides(self, taken: Sequence[Mark]) -> MarkQuerySet:
+        """What else marks the visits of these marks: one planning serves them all."""
+        visits = {mark.subject_id for mark in taken}
+        others = self.filter(subject=Mark.Subject.APPOINTMENT, subject_id__in=visits)
+        return others.exclude(pk__in=[mark.pk for mark in taken])
 
     def of(self, visit: UUID | None) -> MarkQuerySet:
         """The marks of one visit; all marks for None."""
@@ -58,6 +67,20 @@ class Mark(models.Model):
 
     def __str__(self) -> str:
         return f"{self.subject} {self.pk}"
+
+
+class RulesChange(models.Model):
+    """When the rules that hold for a visit last changed.
+
+    A rule that comes to hold after its moment sends nothing, then and whenever
+    the visit is planned again.
+    """
+
+    appointment = models.OneToOneField(Appointment, models.CASCADE, primary_key=True)
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return str(self.pk)
 
 
 class PlanBasis(models.Model):

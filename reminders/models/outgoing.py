@@ -67,9 +67,13 @@ class QueueQuerySet(ScopedQuerySet[O]):
             )
         return rows
 
-    def held(self, row: OutgoingMessage) -> QueueQuerySet[O]:
-        """The row itself, as long as the claim that it was read with still stands."""
-        return self.filter(pk=row.pk, status=OutgoingMessage.Status.SENDING, attempt=row.attempt)
+    def held(self, row: OutgoingMessage, *, also_unknown: bool = False) -> QueueQuerySet[O]:
+        """The row itself, as long as the claim that it was read with still stands.
+
+        ``also_unknown``: or as long as nobody knows how that very attempt ended.
+        """
+        statuses = [OutgoingMessage.Status.SENDING, *[OutgoingMessage.Status.UNKNOWN] * also_unknown]
+        return self.filter(pk=row.pk, status__in=statuses, attempt=row.attempt)
 
 
 class OutgoingMessage(models.Model):
@@ -112,7 +116,7 @@ class OutgoingMessage(models.Model):
     retry_count = models.PositiveIntegerField(_("reintentos"), default=0)
     lease_until = models.DateTimeField(_("tomado hasta"), null=True, blank=True)
     called_at = models.DateTimeField(_("primera llamada"), null=True, blank=True)
-    message_id = models.CharField(_("identificador del proveedor"), max_length=200, blank=True)
+    message_id = models.CharField(_("identificador del proveedor"), max_length=255, blank=True)
     error_code = models.CharField(_("código de error"), max_length=40, blank=True)
     error_message = models.CharField(_("error"), max_length=500, blank=True)
     sent_at = models.DateTimeField(_("enviado"), null=True, blank=True)

@@ -18,6 +18,8 @@ from reminders.models.labels import TYPE_CHOICES, UNIT_CHOICES, ChannelName
 from reminders.timeline import OffsetUnit, ReminderType
 
 MINUTES_IN = {OffsetUnit.MINUTES: 1, OffsetUnit.HOURS: 60, OffsetUnit.DAYS: 1_440, OffsetUnit.MONTHS: 43_200}
+TWO_YEARS = 2 * 365 * 1_440
+"""In minutes."""
 BEFORE_TYPES = [kind.value for kind in timeline.MINIMUM_LEAD]
 
 
@@ -99,6 +101,20 @@ class ReminderRule(models.Model):
                 condition=Q(is_enabled=True),
                 nulls_distinct=False,
                 violation_error_message=_("Ya hay una regla activa de este tipo para ese mismo momento."),
+            ),
+            # What the timeline cannot read would stop the planning of every visit that it governs.
+            models.CheckConstraint(
+                name="rule_in_words_that_are_known",
+                condition=Q(
+                    reminder_type__in=[name for name, _label in TYPE_CHOICES],
+                    offset_unit__in=[name for name, _label in UNIT_CHOICES],
+                    channels__contained_by=ChannelName.values,
+                ),
+            ),
+            models.CheckConstraint(
+                name="rule_within_two_years",
+                condition=Q(offset_minutes__range=(-TWO_YEARS, TWO_YEARS)),
+                violation_error_message=_("El momento debe caer a menos de dos años de la cita."),
             ),
             models.CheckConstraint(
                 name="rule_before_or_after_as_its_type",
