@@ -10,6 +10,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "amedi.settings")
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
+    from django.db import OperationalError, connection
 
     from amedi import local_postgres
 
@@ -19,6 +20,14 @@ def main() -> None:
         execute_from_command_line(sys.argv)
     except (ImproperlyConfigured, local_postgres.Unavailable) as error:
         print(f"amedi: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except OperationalError:
+        if connection.connection is not None:
+            raise
+        print(
+            "amedi: no database answers at DATABASE_URL; is it running, and the address right?",
+            file=sys.stderr,
+        )
         raise SystemExit(2) from None
 
 

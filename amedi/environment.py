@@ -55,7 +55,7 @@ def switch(name: str, *, default: bool) -> bool:
 def number(name: str, default: int, *, least: int = 1, most: int = 1_000_000) -> int:
     """A whole number within bounds. Raises ImproperlyConfigured for anything else."""
     value = text(name, str(default))
-    if not re.fullmatch(r"\d{1,9}", value) or not least <= int(value) <= most:
+    if not re.fullmatch(r"[0-9]{1,9}", value) or not least <= int(value) <= most:
         raise ImproperlyConfigured(f"{name} must be a whole number from {least} to {most}, and is {value!r}.")
     return int(value)
 
@@ -66,11 +66,23 @@ def address(name: str, default: str) -> str:
     Raises ImproperlyConfigured for anything else.
     """
     value = text(name, default).rstrip("/")
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(value)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False  # brackets or a port that are none
+    if not is_address or re.search(r"\s", value):
         raise ImproperlyConfigured(
             f"{name} must be a web address such as https://example.org, and is {value!r}."
         )
+    return value
+
+
+def matching(name: str, pattern: str, *, example: str, default: str = "") -> str:
+    """A variable of a known form, or its default. Raises ImproperlyConfigured for anything else."""
+    value = text(name, default)
+    if value != default and not re.fullmatch(pattern, value):
+        raise ImproperlyConfigured(f"{name} must look like {example}, and is {value!r}.")
     return value
 
 
@@ -94,8 +106,8 @@ def clock_range(name: str, default: str) -> tuple[time, time]:
     Raises ImproperlyConfigured for anything else.
     """
     value = text(name, default)
-    try:
-        start, end = (time.fromisoformat(part.strip()) for part in value.split("-"))
-    except ValueError:
-        raise ImproperlyConfigured(f"{name} must look like 21:00-07:00, and is {value!r}.") from None
-    return start, end
+    clock = r"((?:[01][0-9]|2[0-3]):[0-5][0-9])"
+    found = re.fullmatch(rf"{clock}\s*-\s*{clock}", value)
+    if not found:
+        raise ImproperlyConfigured(f"{name} must look like 21:00-07:00, and is {value!r}.")
+    return time.fromisoformat(found[1]), time.fromisoformat(found[2])

@@ -112,9 +112,15 @@ REST_FRAMEWORK = {
 # --- WhatsApp -----------------------------------------------------------------
 
 WHATSAPP_API_URL = environment.address("WHATSAPP_API_URL", "https://graph.facebook.com")
-WHATSAPP_API_VERSION = environment.text("WHATSAPP_API_VERSION", "v26.0")
-WHATSAPP_PHONE_NUMBER_ID = environment.text("WHATSAPP_PHONE_NUMBER_ID", "")
-WHATSAPP_BUSINESS_ACCOUNT_ID = environment.text("WHATSAPP_BUSINESS_ACCOUNT_ID", "")
+WHATSAPP_API_VERSION = environment.matching(
+    "WHATSAPP_API_VERSION", r"v[0-9]+\.[0-9]+", default="v26.0", example="v26.0"
+)
+WHATSAPP_PHONE_NUMBER_ID = environment.matching(
+    "WHATSAPP_PHONE_NUMBER_ID", r"[0-9]+", example="200000000000002"
+)
+WHATSAPP_BUSINESS_ACCOUNT_ID = environment.matching(
+    "WHATSAPP_BUSINESS_ACCOUNT_ID", r"[0-9]+", example="100000000000001"
+)
 WHATSAPP_ACCESS_TOKEN = environment.text("WHATSAPP_ACCESS_TOKEN", "")
 WHATSAPP_APP_SECRETS = environment.listed("WHATSAPP_APP_SECRET")
 WHATSAPP_VERIFY_TOKEN = environment.text("WHATSAPP_VERIFY_TOKEN", "")

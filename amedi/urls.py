@@ -3,7 +3,10 @@
 from django.contrib import admin
 from django.urls import include, path
 from django.utils.translation import gettext_lazy as _
+from django_q.models import Failure, OrmQ, Schedule, Success
 
+# In English, and whoever edits a schedule may call any function: `setup_schedules` is the way.
+admin.site.unregister([Failure, OrmQ, Schedule, Success])
 admin.site.site_header = _("Amedi recordatorios")
 admin.site.site_title = _("Amedi recordatorios")
 admin.site.index_title = _("Consultorio")

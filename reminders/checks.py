@@ -15,6 +15,14 @@ from reminders.models.labels import ChannelName
 def channels_exist(**_: Any) -> list[CheckMessage]:
     """Every channel that is switched on has a backend that can be imported."""
     problems: list[CheckMessage] = []
+    if not settings.REMINDER_CHANNELS:
+        problems.append(
+            Error(
+                "REMINDER_CHANNELS names no channel: nothing would ever be sent.",
+                hint="Name at least one, such as whatsapp.",
+                id="reminders.E004",
+            )
+        )
     for name in settings.REMINDER_CHANNELS:
         declared = settings.CHANNEL_BACKENDS.get(name)
         if declared is None:

@@ -54,6 +54,11 @@ def test_the_example_says_in_one_line_what_each_variable_means():
         (lambda: environment.number(NAME, 5), "1.5", f"{NAME} must be a whole number"),
         (lambda: environment.address(NAME, "http://a"), "example.org", f"{NAME} must be a web address"),
         (lambda: environment.address(NAME, "http://a"), "ftp://example.org", f"{NAME} must be a web address"),
+        (lambda: environment.address(NAME, "http://a"), "http://[::1", f"{NAME} must be a web address"),
+        (lambda: environment.address(NAME, "http://a"), "http://a:99999999", f"{NAME} must be a web address"),
+        (lambda: environment.number(NAME, 5), "٣", f"{NAME} must be a whole number"),
+        (lambda: environment.matching(NAME, r"v[0-9]+", example="v1"), "../x", f"{NAME} must look like v1"),
+        (lambda: environment.clock_range(NAME, "21:00-07:00"), "21:00+02:00-07:00", f"{NAME} must look like"),
         (lambda: environment.clock_range(NAME, "21:00-07:00"), "21-7 h", f"{NAME} must look like"),
         (lambda: environment.clock_range(NAME, "21:00-07:00"), "21:00", f"{NAME} must look like"),
         (lambda: environment.clock_range(NAME, "21:00-07:00"), "25:00-07:00", f"{NAME} must look like"),
@@ -108,6 +113,21 @@ def test_the_start_stops_with_one_line_that_names_the_variable(name, value):
     assert started.returncode == 2
     [line] = started.stderr.splitlines()
     assert line.startswith(f"amedi: {name} ")
+
+
+def test_a_database_that_does_not_answer_is_one_line_without_the_password():
+    started = subprocess.run(
+        [sys.executable, "manage.py", "migrate"],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": "postgresql://somebody:sekret@127.0.0.1:1/name"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert started.returncode == 2
+    assert started.stderr.splitlines()[-1].startswith("amedi: no database answers at DATABASE_URL")
+    assert "Traceback" not in started.stderr and "sekret" not in started.stderr
 
 
 def test_what_the_process_was_given_wins_over_the_file(tmp_path):
