@@ -255,6 +255,8 @@ def stop_postgres_unless_used() -> None:
     """End the embedded server, unless another program of this folder works on it."""
     if not local_postgres.is_wanted() or not local_postgres.SERVER.is_running():
         return
+    # A Ctrl-C in the middle of a query leaves a connection that cannot be used.
+    connection.close()
     for _attempt in range(20):
         with connection.cursor() as cursor:
             cursor.execute(
