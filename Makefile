@@ -30,7 +30,7 @@ check: $(INSTALLED) ## Format, lint, types, import contracts, migrations, settin
 	$(PYTHON) -m tests.manage check
 
 test: check ## Everything of check, and all tests, on a private database server
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n 2 --dist loadfile
 
 # Installed again whenever the lists of packages change.
 $(INSTALLED): requirements.txt requirements-dev.txt

@@ -11,6 +11,7 @@ from django.db.models import CharField, Value
 from django.db.models.functions import Cast, Concat
 from django.utils.translation import gettext as _
 
+from amedi import local_postgres
 from appointments import booking
 from appointments.models import Appointment, Doctor, Office, Specialty
 
@@ -71,12 +72,12 @@ def refuse_strangers() -> None:
         return
     ours = [doctor.username for doctor in DOCTORS]
     if Doctor.objects.exclude(user__username__in=ours).exists():
-        raise NotADemo(
-            _(
-                "Esta base de datos tiene médicos que no son de la demostración: "
-                "use otra, o quite DATABASE_URL para usar una propia."
-            )
+        cure = (
+            _("borre la carpeta %s para empezar de nuevo.") % local_postgres.SERVER.home
+            if local_postgres.is_wanted()
+            else _("use otra, o quite DATABASE_URL para usar una propia.")
         )
+        raise NotADemo(_("Esta base de datos tiene médicos que no son de la demostración: %s") % cure)
 
 
 @transaction.atomic

@@ -16,7 +16,7 @@ from django.conf import settings
 from amedi import local_postgres
 from amedi.supervisor import Program
 
-OURS = ("WHATSAPP_", "REMINDER_", "POSTMARK_", "SECRET_KEY", "CSRF_TRUSTED_ORIGINS")
+OURS = ("WHATSAPP_", "REMINDER_", "SECRET_KEY", "CSRF_TRUSTED_ORIGINS")
 """What a developer's own environment or .env must not bring along: a demonstration never reaches Meta."""
 HOST = "127.0.0.1"
 

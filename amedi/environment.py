@@ -19,7 +19,10 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 # Tests set AMEDI_ENV_FILE to nothing, so that nobody's credentials reach them.
 if env_file := os.environ.get("AMEDI_ENV_FILE", str(BASE_DIR / ".env")):
-    environ.Env.read_env(env_file)
+    try:
+        environ.Env.read_env(env_file)
+    except UnicodeDecodeError:
+        raise ImproperlyConfigured(f"{env_file} is not UTF-8 text; save it as that.") from None
 
 
 def text(name: str, default: str | None = None) -> str:

@@ -133,7 +133,8 @@ WHATSAPP_TEMPLATES_DIR: Path = BASE_DIR / "templates" / "whatsapp"
 CHANNEL_BACKENDS: dict[str, dict[str, Any]] = {
     "whatsapp": {"BACKEND": "reminders.channels.whatsapp.WhatsAppChannel"},
 }
-REMINDER_CHANNELS = environment.listed("REMINDER_CHANNELS", "whatsapp")
+# "none" is for the time before there is an account at Meta.
+REMINDER_CHANNELS = [name for name in environment.listed("REMINDER_CHANNELS", "whatsapp") if name != "none"]
 REMINDER_QUIET_HOURS = environment.clock_range("REMINDER_QUIET_HOURS", "21:00-07:00")
 REMINDER_BATCH_SIZE = environment.number("REMINDER_BATCH_SIZE", 20, most=500)
 REMINDER_MAX_ATTEMPTS = environment.number("REMINDER_MAX_ATTEMPTS", 8, most=50)

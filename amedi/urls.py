@@ -7,6 +7,8 @@ from django_q.models import Failure, OrmQ, Schedule, Success
 
 # In English, and whoever edits a schedule may call any function: `setup_schedules` is the way.
 admin.site.unregister([Failure, OrmQ, Schedule, Success])
+# Nothing stands at the root.
+admin.site.site_url = None
 admin.site.site_header = _("Amedi recordatorios")
 admin.site.site_title = _("Amedi recordatorios")
 admin.site.index_title = _("Consultorio")

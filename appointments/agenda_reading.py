@@ -199,7 +199,10 @@ def _remarks(heading: _Row, columns: dict[str, list[int]]) -> Iterator[Remark]:
 
 def _line(row: _Row, columns: dict[str, list[int]], width: int) -> Line | BadLine:
     if row.cells is None:
-        return BadLine(number=row.number, reason=_("Las comillas de esta línea no se cierran bien."))
+        return BadLine(
+            number=row.number,
+            reason=_("Las comillas de esta línea no se cierran bien, o una celda pasa de 131.072 letras."),
+        )
     reach = max(columns[column][0] for column in REQUIRED)
     if any(row.cells[width:]) or len(row.cells) <= reach:
         reason = _("La línea tiene %(cells)d columnas y el encabezado %(width)d: falta o sobra un separador.")

@@ -94,7 +94,9 @@ class ReminderRuleAdmin(ScopedAdmin):
         if doctor and not request.user.is_superuser:
             # A default for all is not theirs to make.
             doctor.required = True
-            doctor.help_text = _("De quién es la regla.")
+            doctor.help_text = _(
+                "De quién es la regla. Las suyas de un tipo reemplazan a todas las generales de ese tipo."
+            )
         return form
 
 
@@ -119,7 +121,7 @@ class DeliveryAttemptInline(ScopedInline):
 
 @admin.register(ReminderDelivery)
 class ReminderDeliveryAdmin(ReadOnlyAdmin):
-    list_display = ("moment", "patient", "visit", "channel", "status", "reason", "rule_name")
+    list_display = ("moment", "patient", "status", "reason", "visit", "channel", "rule_name")
     list_filter = ("status", "channel", "reminder_type", "reason")
     list_select_related = ("patient", "appointment__office")
     search_fields = ("patient__full_name",)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from django.core import checks
 from django.core.checks import CheckMessage, Error, register
 from django.utils.module_loading import import_string
 
@@ -17,10 +18,10 @@ def channels_exist(**_: Any) -> list[CheckMessage]:
     problems: list[CheckMessage] = []
     if not settings.REMINDER_CHANNELS:
         problems.append(
-            Error(
-                "REMINDER_CHANNELS names no channel: nothing would ever be sent.",
+            checks.Warning(
+                "REMINDER_CHANNELS names no channel: nothing will be sent.",
                 hint="Name at least one, such as whatsapp.",
-                id="reminders.E004",
+                id="reminders.W001",
             )
         )
     for name in settings.REMINDER_CHANNELS:

@@ -6,20 +6,35 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from datetime import datetime, time
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.db import connection
 from pytest_django.fixtures import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from amedi.log_lines import LineFormatter
 from amedi.sandbox import Sandbox, SandboxOptions, template_from_json
+from reminders.models import ReminderRule
 from tests.factories import MARK, PHONE_MARK, caracas
 
 
 @pytest.fixture(autouse=True)
 def quick_passwords(settings: Settings) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture(autouse=True)
+def default_rules(request: pytest.FixtureRequest) -> None:
+    """Put the rules that ship back, where a test that flushed the database took them away."""
+    marker = request.node.get_closest_marker("django_db")
+    flushes = "transactional_db" in request.fixturenames or bool(marker and marker.kwargs.get("transaction"))
+    if flushes or not (marker or "db" in request.fixturenames):
+        return
+    request.getfixturevalue("db")
+    if not ReminderRule.objects.exists():
+        import_module("reminders.migrations.0003_default_rules").create(apps, None)
 
 
 @pytest.fixture

@@ -7,11 +7,13 @@ Postgres. Nobody's .env and nobody's DATABASE_URL reaches a test.
 import atexit
 import os
 import shutil
+import signal
+import sys
 import tempfile
 from pathlib import Path
 
 os.environ["AMEDI_ENV_FILE"] = ""
-for name in [name for name in os.environ if name.startswith(("WHATSAPP_", "REMINDER_", "POSTMARK_"))]:
+for name in [name for name in os.environ if name.startswith(("WHATSAPP_", "REMINDER_"))]:
     del os.environ[name]
 
 from amedi.local_postgres import Server  # noqa: E402
@@ -28,6 +30,10 @@ else:
     def stop_server() -> None:
         server.stop()
         shutil.rmtree(home, ignore_errors=True)
+
+    # A run that is told to end must reach atexit, or its server would outlive it.
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
     os.environ["DATABASE_URL"] = server.start()
 

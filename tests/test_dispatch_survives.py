@@ -53,7 +53,7 @@ def test_locks_that_cross_ours_cost_one_turn_and_nothing_else():
 
     def is_waiting() -> bool:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+            cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
             return cursor.fetchone()[0] > 0
 
     thread = threading.Thread(target=look)

@@ -130,6 +130,24 @@ def test_a_database_that_does_not_answer_is_one_line_without_the_password():
     assert "Traceback" not in started.stderr and "sekret" not in started.stderr
 
 
+def test_the_web_process_does_not_start_on_a_wrong_setting_either():
+    for name, value, said in (
+        ("REMINDER_BATCH_SIZE", "many", "REMINDER_BATCH_SIZE must be a whole number"),
+        ("REMINDER_CHANNELS", "pigeon", "reminders.E001"),
+    ):
+        started = subprocess.run(
+            [sys.executable, "-c", "import amedi.wsgi"],
+            cwd=ROOT,
+            env={**os.environ, name: value},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert started.returncode == 3
+        assert said in started.stderr and "Traceback" not in started.stderr
+
+
 def test_what_the_process_was_given_wins_over_the_file(tmp_path):
     file = tmp_path / ".env"
     file.write_text("SITE_URL=https://file.example\nREMINDER_BATCH_SIZE=7\n")

@@ -102,3 +102,8 @@ def test_bad_lines_are_named_and_the_good_ones_go_in(agenda, capsys):
 def test_a_file_that_is_not_there_is_one_sentence(db):
     with pytest.raises(CommandError, match="No se puede leer"):
         call_command("import_agenda", "/nowhere/agenda.csv")
+
+
+def test_a_file_of_which_nothing_goes_in_is_a_failure(agenda):
+    with pytest.raises(CommandError, match="No entró ninguna línea"):
+        agenda("mala;línea")

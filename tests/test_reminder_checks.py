@@ -9,7 +9,7 @@ from django.core.checks import run_checks
 @pytest.mark.parametrize(
     ("name", "value", "found"),
     [
-        ("REMINDER_CHANNELS", [], "reminders.E004"),
+        ("REMINDER_CHANNELS", [], "reminders.W001"),
         ("REMINDER_CHANNELS", ["pigeon"], "reminders.E001"),
         ("CHANNEL_BACKENDS", {"whatsapp": {"BACKEND": "reminders.channels.none.None"}}, "reminders.E002"),
         ("REMINDER_LEASE_SECONDS", 30, "reminders.E003"),

@@ -45,5 +45,5 @@ def _missing() -> Iterator[CheckMessage]:
     for level, table in ((needed, NEEDED), (Warning, ADVISED)):
         for name, (code, hint) in table.items():
             if not getattr(settings, name):
-                hint_ = f"{hint} Or take whatsapp out of REMINDER_CHANNELS."
+                hint_ = f"{hint} Or set REMINDER_CHANNELS=none until there is an account."
                 yield level(f"WhatsApp is switched on, and {name} is empty.", hint=hint_, id=code)

@@ -79,7 +79,11 @@ class ReminderRule(models.Model):
     subject_template = models.CharField(_("asunto"), max_length=200, blank=True)
     body_template = models.TextField(
         _("texto"),
-        help_text=_("Puede usar {nombre}, {doctor}, {fecha}, {hora}, {consultorio} y {direccion}."),
+        blank=True,
+        help_text=_(
+            "Puede usar {nombre}, {doctor}, {fecha}, {hora}, {consultorio} y {direccion}. Vacío: las "
+            "palabras de siempre. WhatsApp no usa este texto, sino el de su plantilla aprobada por Meta."
+        ),
     )
     in_force_since = models.DateTimeField(
         _("vale desde"),
@@ -167,7 +171,7 @@ class ReminderRule(models.Model):
         for field in ("subject_template", "body_template"):
             template = getattr(self, field)
             try:
-                if template or field == "body_template":
+                if template:
                     wording.check(template)
             except wording.BadTemplate as error:
                 errors[field] = str(error)

@@ -18,6 +18,8 @@ from reminders import consent, planner
 class Command(BaseCommand):
     """Reading is the agenda's work; what is added here is the consent and the plan."""
 
+    # Whether WhatsApp is set up has no bearing on reading a file.
+    requires_system_checks: list[str] = []
     help = "Take a clinic's exported agenda in (CSV): visits, patients and their consent to WhatsApp."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -47,6 +49,8 @@ class Command(BaseCommand):
         if not dry_run:
             planner.plan_marked(now=clock.now())
         self.tell(report, dry_run=dry_run)
+        if report.bad and not (report.created or report.moved or report.unchanged):
+            raise CommandError(_("No entró ninguna línea."))
 
     def tell(self, report: Report, *, dry_run: bool) -> None:
         """Print what came of each line that deserves a word, and the sums."""
