@@ -1,4 +1,4 @@
-"""A worker killed with -9: before the call the row waits again, after it nobody repeats it.
+"""Workers as real processes: several at once, and killed with -9 before and after the call.
 
 Real processes, real connections; the worker is stopped at a line by the locks
 and the provider that the test holds, never by a clock.
@@ -21,7 +21,7 @@ from appointments.models import Patient
 from reminders import dispatch
 from reminders.models import ReminderDelivery
 from tests.engine import database_url, due_visit, settle, wait_for
-from tests.factories import MARK, PHONE_MARK
+from tests.factories import MARK, PHONE_MARK, agree, make_appointment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -64,6 +64,20 @@ def the_row(visit) -> ReminderDelivery:
 def after_the_lease() -> None:
     lease = timedelta(seconds=django_settings.REMINDER_LEASE_SECONDS + 1)
     dispatch.tidy(now=clock.now() + lease)
+
+
+def test_three_dispatchers_at_once_send_each_row_once(sandbox, worker):
+    """Case A2 and T11, with the provider as the one who counts."""
+    first = due_visit()
+    visits = [first, *(make_appointment(at=first.starts_at) for _ in range(9))]
+    for visit in visits[1:]:
+        agree(visit.patient)
+    processes = [worker() for _ in range(3)]
+    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    settle(sandbox)
+    counted = sandbox.accepted_per_delivery()
+    assert set(counted.values()) == {1}
+    assert set(counted) == {f"d:{the_row(visit).pk}" for visit in visits}
 
 
 def test_killed_between_claim_and_call_the_row_waits_again_and_goes_once(sandbox, worker):
