@@ -10,7 +10,7 @@ import logging
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from reminders.channels import get_channel
 from reminders.channels.base import AnswerLost, ChannelError, Message, Receipt
@@ -26,6 +26,8 @@ class Call:
 
     row: OutgoingMessage
     message: Message
+    payload: dict[str, Any]
+    """The message as the channel puts it on the wire: what the ledger holds is what leaves."""
 
 
 class Flight:
@@ -66,7 +68,7 @@ class Flight:
 
 def _send(call: Call) -> Outcome:
     try:
-        return get_channel(call.row.channel).send(call.message)
+        return get_channel(call.row.channel).send(call.message, call.payload)
     except ChannelError as refused:
         return refused
     except Exception as error:  # a fault of ours, after which nobody knows what was sent

@@ -141,7 +141,7 @@ def _write_down(row: OutgoingMessage, letter: _Letter, now: datetime) -> Call:
         address=letter.message.to,
         payload=letter.payload,
     )
-    return Call(row=row, message=letter.message)
+    return Call(row=row, message=letter.message, payload=letter.payload)
 
 
 # --- A reminder --------------------------------------------------------------------

@@ -21,7 +21,8 @@ LEASE = timedelta(minutes=2)
 
 
 def call_for(row: ReminderDelivery) -> Call:
-    return Call(row=row, message=Message(to="+584125550000", reference=row.reference, kind="x", text="x"))
+    message = Message(to="+584125550000", reference=row.reference, kind="x", text="x")
+    return Call(row=row, message=message, payload={})
 
 
 @pytest.mark.django_db(transaction=True)

@@ -75,7 +75,8 @@ def in_the_air(who: str = "ana", *, visit: Appointment | None = None, hours: flo
 
 def accepted(row: ReminderDelivery, wamid: str) -> ReminderDelivery:
     """The same after Meta's answer was recorded."""
-    call = Call(row=row, message=Message(to=row.address, reference=row.reference, kind="x", text="x"))
+    message = Message(to=row.address, reference=row.reference, kind="x", text="x")
+    call = Call(row=row, message=message, payload={})
     dispatch.record([(call, Receipt(message_id=wamid))], now=clock.now())
     row.refresh_from_db()
     return row

@@ -98,8 +98,9 @@ class Channel(ABC):
         return {"to": message.to, "subject": message.subject, "text": message.text}
 
     @abstractmethod
-    def send(self, message: Message) -> Receipt:
+    def send(self, message: Message, payload: dict[str, Any]) -> Receipt:
         """Hand the message over once, or raise a ChannelError.
 
-        Called from a thread of its own, without a database connection.
+        ``payload`` is what ``payload()`` made of it and the ledger keeps. Called
+        from a thread of its own, without a database connection.
         """

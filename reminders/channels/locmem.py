@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 from uuid import uuid4
 
 from reminders.channels.base import Channel, Message, Receipt
@@ -14,7 +15,7 @@ _lock = threading.Lock()
 class LocmemChannel(Channel):
     """A channel that takes everything and sends nothing."""
 
-    def send(self, message: Message) -> Receipt:
+    def send(self, message: Message, payload: dict[str, Any]) -> Receipt:  # noqa: ARG002
         with _lock:
             outbox.append(message)
         return Receipt(message_id=f"locmem.{uuid4()}")

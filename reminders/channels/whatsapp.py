@@ -54,14 +54,14 @@ class WhatsAppChannel(Channel):
             reference=message.reference,
         )
 
-    def send(self, message: Message) -> Receipt:
+    def send(self, message: Message, payload: dict[str, Any]) -> Receipt:  # noqa: ARG002
         try:
             # Nothing is written before the settings are right.
             graph = client.Client.from_settings()
         except ImproperlyConfigured as error:
             raise ChannelError("not_configured") from error
         try:
-            accepted = graph.send(self.payload(message))
+            accepted = graph.send(payload)
         except client.AnswerLost as lost:
             raise AnswerLost("answer_lost") from lost
         except client.NotReached as unreached:
