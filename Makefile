@@ -30,6 +30,8 @@ check: $(INSTALLED) ## Format, lint, types, import contracts, migrations, settin
 	$(PYTHON) -m tests.manage check
 
 test: check ## Everything of check, and all tests, on a private database server
+	@for browser in chromium chromium-browser google-chrome; do command -v $$browser >/dev/null && exit 0; done; \
+		echo "No Chromium here: the tests of the screens are skipped. To run them: apt-get install --no-install-recommends chromium"
 	$(PYTHON) -m pytest -n 2 --dist loadfile
 
 # Installed again whenever the lists of packages change.

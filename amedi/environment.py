@@ -103,6 +103,28 @@ def database(name: str, default: str | None = None) -> dict[str, Any]:
     raise ImproperlyConfigured(f"{name} must look like postgresql://user:password@host:5432/name.")
 
 
+MAIL_SCHEMES = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465, "consolemail": None}
+"""How a mail server is spoken to, and its usual port."""
+
+
+def mail_server(name: str) -> dict[str, Any]:
+    """Django's EMAIL_… settings out of one address; empty when there is none. Its password is never repeated.
+
+    Raises ImproperlyConfigured for anything else.
+    """
+    value = text(name, "")
+    if not value:
+        return {}
+    try:
+        parts = urlsplit(value)
+        if parts.scheme in MAIL_SCHEMES and (parts.hostname or not parts.scheme.startswith("smtp")):
+            server: dict[str, Any] = env.email_url_config(value)
+            return server | {"EMAIL_PORT": server["EMAIL_PORT"] or MAIL_SCHEMES[parts.scheme]}
+    except ValueError:
+        pass  # a port that is no number
+    raise ImproperlyConfigured(f"{name} must look like smtp+tls://user:password@host:587.")
+
+
 def clock_range(name: str, default: str) -> tuple[time, time]:
     """Two local clock times ``HH:MM-HH:MM``; both the same means none.
 

@@ -24,12 +24,10 @@ from typing import TypedDict
 
 from amedi import environment
 
-# A throw-away server may lose its last second in a power cut. The server's log
-# must not repeat statements or keys: they hold what patients are called.
-OPTIONS = (
-    "-c listen_addresses= -c fsync=off -c full_page_writes=off -c synchronous_commit=off "
-    "-c max_connections=200 -c log_min_error_statement=panic -c log_error_verbosity=terse"
-)
+# The server's log must not repeat statements or keys: they hold what patients are called.
+DURABLE = "-c listen_addresses= -c max_connections=200 -c log_min_error_statement=panic -c log_error_verbosity=terse"
+# A throw-away server may lose its last second in a power cut.
+OPTIONS = f"{DURABLE} -c fsync=off -c full_page_writes=off -c synchronous_commit=off"
 
 
 class Unavailable(Exception):
@@ -52,8 +50,9 @@ def is_wanted() -> bool:
 class Server:
     """One data folder with its server, found again by every process that asks."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, options: str = OPTIONS) -> None:
         self.home = _home_that_the_server_can_enter(home)
+        self._options = options
         # Socket paths are limited to some 100 bytes, project folders are not.
         name = hashlib.sha256(str(home).encode()).hexdigest()[:12]
         self.socket_folder = Path(tempfile.gettempdir()) / f"amedi-pg-{name}"
@@ -98,7 +97,7 @@ class Server:
         shutil.rmtree(self.socket_folder, ignore_errors=True)
 
     def _start_once(self, data: Path) -> bool:
-        options = f"-k '{self.socket_folder}' {OPTIONS}"
+        options = f"-k '{self.socket_folder}' {self._options}"
         log = self.home / "run/server.log"
         return self._run("pg_ctl", "-D", data, "-w", "-t", "120", "-l", log, "-o", options, "start") == 0
 

@@ -1,11 +1,15 @@
 """How a log line looks, and what never stands in one."""
 
 import logging
+import re
 import time
 import traceback
 from types import TracebackType
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+# Whoever reads a patient's link in a log could answer in their place.
+_LINK = re.compile(r"(/(?:cita|preferencias)/)[^/\s?]+")
 
 
 class LineFormatter(logging.Formatter):
@@ -19,6 +23,10 @@ class LineFormatter(logging.Formatter):
 
     def __init__(self) -> None:
         super().__init__("%(asctime)sZ %(levelname)s %(name)s %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        """The line without the tokens of patients' links, which Django names with the address of a fault."""
+        return _LINK.sub(r"\1…", super().formatMessage(record))
 
     def formatException(self, ei: ExcInfo) -> str:  # noqa: N802
         """The frames of the exception and of its causes, with their kinds."""

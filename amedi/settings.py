@@ -1,5 +1,6 @@
 """Django settings. Every value that differs between places comes from the environment."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,12 @@ SECRET_KEY_FALLBACKS = environment.listed("SECRET_KEY_FALLBACKS")
 ALLOWED_HOSTS = environment.listed("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = environment.listed("CSRF_TRUSTED_ORIGINS")
 SITE_URL = environment.address("SITE_URL", "http://127.0.0.1:8000")
+# The base of the links that patients get.
+CLIENT_URL = environment.address("CLIENT_URL", SITE_URL)
+# Where amedi.asgi serves the live room's stream.
+ROOM_STREAM_URL = environment.address("ROOM_STREAM_URL", SITE_URL)
+# Who may read /readyz and /metrics; empty: whoever is on this machine.
+METRICS_TOKEN = environment.text("METRICS_TOKEN", "")
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -34,6 +41,7 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "rest_framework",
     "django_q",
+    "anymail",
     "appointments",
     "whatsapp",
     "reminders",
@@ -73,11 +81,14 @@ DATABASES: dict[str, dict[str, Any]] = {
     "default": {
         **environment.database("DATABASE_URL", local_postgres.SERVER.url if IS_LOCAL else None),
         # Without it django-q2 opens a connection for every broker call. Never
-        # Django's pool: the cluster forks, and pooled sockets break there.
-        "CONN_MAX_AGE": 60,
+        # Django's pool: the cluster forks, and pooled sockets break there. Under ASGI
+        # each request has a thread of its own, and would leave a connection behind.
+        "CONN_MAX_AGE": 0 if "AMEDI_ASGI" in os.environ else 60,
         "CONN_HEALTH_CHECKS": True,
     }
 }
+# A database that is not there must be known as soon as that, and not in minutes.
+DATABASES["default"].setdefault("OPTIONS", {}).setdefault("connect_timeout", 5)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_PASSWORD_VALIDATORS = [
@@ -128,10 +139,30 @@ WHATSAPP_CONNECT_TIMEOUT_SECONDS = 5
 WHATSAPP_READ_TIMEOUT_SECONDS = 20
 WHATSAPP_TEMPLATES_DIR: Path = BASE_DIR / "templates" / "whatsapp"
 
+# --- Email: Postmark, or the ordinary backend where there is no account --------
+
+DEFAULT_FROM_EMAIL = environment.text("DEFAULT_FROM_EMAIL", "citas@localhost")
+POSTMARK_SERVER_TOKEN = environment.text("POSTMARK_SERVER_TOKEN", "")
+POSTMARK_API_URL = environment.address("POSTMARK_API_URL", "https://api.postmarkapp.com")
+# "user:password" of the webhook's basic authentication.
+POSTMARK_WEBHOOK_SECRET = environment.text("POSTMARK_WEBHOOK_SECRET", "")
+# Django's EMAIL_HOST and its like; staff's own mails go the same way as the patients'.
+vars().update(environment.mail_server("EMAIL_URL"))
+HAS_MAIL_SERVER = bool(environment.text("EMAIL_URL", ""))
+if POSTMARK_SERVER_TOKEN:
+    EMAIL_BACKEND = "reminders.postmark.client.Backend"
+EMAIL_MAX_PER_SECOND = environment.number("EMAIL_MAX_PER_SECOND", 40, most=500)
+EMAIL_CONNECT_TIMEOUT_SECONDS = 5
+EMAIL_READ_TIMEOUT_SECONDS = 20
+# Django's, for each of the ten or so answers of a mail server.
+EMAIL_TIMEOUT = 10
+
 # --- Reminders ----------------------------------------------------------------
 
 CHANNEL_BACKENDS: dict[str, dict[str, Any]] = {
     "whatsapp": {"BACKEND": "reminders.channels.whatsapp.WhatsAppChannel"},
+    "email": {"BACKEND": "reminders.channels.email.EmailChannel"},
+    "in_app": {"BACKEND": "reminders.channels.in_app.InAppChannel"},
 }
 # "none" is for the time before there is an account at Meta.
 REMINDER_CHANNELS = [name for name in environment.listed("REMINDER_CHANNELS", "whatsapp") if name != "none"]

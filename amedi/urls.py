@@ -15,5 +15,9 @@ admin.site.index_title = _("Consultorio")
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("", include("amedi.health")),
     path("webhooks/whatsapp/", include("whatsapp.urls")),
+    path("webhooks/postmark/", include("reminders.postmark.urls")),
+    path("sala/", include("reminders.room.urls")),
+    path("", include("reminders.patient_pages.urls")),
 ]

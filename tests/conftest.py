@@ -11,12 +11,15 @@ from importlib import import_module
 import pytest
 from django.apps import apps
 from django.db import connection
+from playwright.sync_api import Browser, Page
 from pytest_django.fixtures import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from amedi.log_lines import LineFormatter
 from amedi.sandbox import Sandbox, SandboxOptions, template_from_json
+from amedi.sandbox.postmark import Postmark, PostmarkOptions
 from reminders.models import ReminderRule
+from tests.browser import DESK, PHONE, chromium, open_page
 from tests.factories import MARK, PHONE_MARK, caracas
 
 
@@ -91,4 +94,34 @@ def sandbox(live_server: LiveServer, settings: Settings) -> Iterator[Sandbox]:
     settings.REMINDER_QUIET_HOURS = (time(0), time(0))
     with Sandbox(options) as running:
         settings.WHATSAPP_API_URL = running.url
+        yield running
+
+
+@pytest.fixture
+def browser(monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
+    """Debian's Chromium; skipped where it is missing, but never in CI."""
+    with chromium(monkeypatch) as running:
+        yield running
+
+
+@pytest.fixture(params=[DESK, PHONE], ids=["desk", "phone"])
+def page(request: pytest.FixtureRequest, browser: Browser) -> Page:
+    """A page in the size of a desk's screen, and then of a phone's."""
+    return open_page(browser, request.param)
+
+
+@pytest.fixture
+def postmark(live_server: LiveServer, settings: Settings) -> Iterator[Postmark]:
+    """Postmark's stand-in, which posts its webhooks to the real server; the test switches email on."""
+    settings.DEFAULT_FROM_EMAIL = "Consultorio Ejemplo <citas@consultorio.example>"
+    settings.POSTMARK_SERVER_TOKEN = "test-server-token-not-real"
+    settings.POSTMARK_WEBHOOK_SECRET = "postmark:test-password-not-real"
+    options = PostmarkOptions(
+        callback_url=f"{live_server.url}/webhooks/postmark/tracking/",
+        server_token=settings.POSTMARK_SERVER_TOKEN,
+        webhook_secret=settings.POSTMARK_WEBHOOK_SECRET,
+    )
+    settings.REMINDER_QUIET_HOURS = (time(0), time(0))
+    with Postmark(options) as running:
+        settings.POSTMARK_API_URL = running.url
         yield running

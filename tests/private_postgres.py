@@ -13,7 +13,8 @@ import tempfile
 from pathlib import Path
 
 os.environ["AMEDI_ENV_FILE"] = ""
-for name in [name for name in os.environ if name.startswith(("WHATSAPP_", "REMINDER_"))]:
+OURS = ("WHATSAPP_", "REMINDER_", "POSTMARK_", "EMAIL_", "DEFAULT_FROM_")
+for name in [name for name in os.environ if name.startswith(OURS)]:
     del os.environ[name]
 
 from amedi.local_postgres import Server  # noqa: E402
@@ -44,4 +45,6 @@ os.environ.update(
     WHATSAPP_ACCESS_TOKEN="test-access-token-not-real",
     WHATSAPP_APP_SECRET="test-app-secret-not-real",
     WHATSAPP_VERIFY_TOKEN="test-verify-token-not-real",
+    # Or the suite would fail at night. Tests of quiet hours set their own.
+    REMINDER_QUIET_HOURS="00:00-00:00",
 )
