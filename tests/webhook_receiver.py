@@ -1,10 +1,10 @@
-"""A clinic's web server as Meta sees it: it keeps what comes, and answers as told."""
+"""A clinic's web server as the providers see it: it keeps what comes, and answers as told."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -18,16 +18,28 @@ class Receiver:
         self.answers = list(answers)
         self.verify_token = verify_token
         self.bodies: list[bytes] = []
-        self.signatures: list[str] = []
+        self.headers: list[Mapping[str, str]] = []
         self.handshakes: list[dict[str, list[str]]] = []
         self.url = ""
         self._lock = threading.Lock()
 
-    def take(self, body: bytes, signature: str) -> int:
+    def take(self, body: bytes, headers: Mapping[str, str]) -> int:
         with self._lock:
             self.bodies.append(body)
-            self.signatures.append(signature)
+            self.headers.append(headers)
             return self.answers.pop(0) if self.answers else 200
+
+    @property
+    def signatures(self) -> list[str]:
+        """Meta's, one of each post."""
+        with self._lock:
+            return [headers.get("X-Hub-Signature-256", "") for headers in self.headers]
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """Postmark's: each post is one."""
+        with self._lock:
+            return [json.loads(body) for body in self.bodies]
 
     @property
     def values(self) -> list[dict[str, Any]]:
@@ -51,7 +63,7 @@ def receiving(answers: Iterable[int] = (), *, verify_token: str = "", port: int 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            self.finish_with(receiver.take(body, self.headers.get("X-Hub-Signature-256", "")))
+            self.finish_with(receiver.take(body, self.headers))
 
         def do_GET(self) -> None:
             query = parse_qs(urlsplit(self.path).query)

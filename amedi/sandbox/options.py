@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from amedi.sandbox.json_shapes import JsonObject
+from amedi.sandbox.changing import ChangingOptions
 from amedi.sandbox.templates import Template, template_from_json
 
 RECEIPTS = ("sent", "delivered", "read")
 LOST_ANSWERS = ("before_status_line", "in_status_line", "in_body")
 
 
+def _templates(value: Any) -> tuple[Template, ...]:
+    return tuple(template_from_json(body) for body in value)
+
+
 @dataclass(frozen=True, kw_only=True)
-class SandboxOptions:
+class SandboxOptions(ChangingOptions):
     """All of it can be changed while the sandbox runs, except host and port.
 
     Numbers are E.164 with their plus sign. Raises ValueError for values that mean nothing.
     """
 
-    host: str = "127.0.0.1"
-    port: int = 0
-    """0 takes a free one."""
+    more_readers = {"tuple[Template, ...]": _templates}
+
     callback_url: str = ""
     """Where webhooks go; "" sends none."""
     access_token: str = field(default="test-access-token-not-real", repr=False)
@@ -71,80 +74,3 @@ class SandboxOptions:
         )
         if least < 0:
             raise ValueError("Delays and repetitions are never negative.")
-
-    def changed(self, **changes: Any) -> SandboxOptions:
-        """A copy with other values. Raises ValueError for unknown names, host and port."""
-        for name in changes:
-            if name not in _READERS:
-                raise ValueError(f"There is no option {name!r} that can change.")
-        return replace(self, **changes)
-
-    def changed_by_json(self, changes: JsonObject) -> SandboxOptions:
-        """The same from JSON: lists of numbers, objects of number → code, creation bodies.
-
-        Raises ValueError in one sentence.
-        """
-        read: dict[str, Any] = {}
-        for name, value in changes.items():
-            if name not in _READERS:
-                raise ValueError(f"There is no option {name!r} that can change.")
-            try:
-                read[name] = _READERS[name](value)
-            except (TypeError, ValueError, AttributeError):
-                raise ValueError(f"The value of {name} is of the wrong kind.") from None
-        return self.changed(**read)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _switch(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError
-    return value
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError
-    return value
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError
-    return value
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise TypeError
-    return tuple(_text(item) for item in value)
-
-
-def _codes(value: Any) -> dict[str, int]:
-    return {number: _count(code) for number, code in value.items()}
-
-
-def _templates(value: Any) -> tuple[Template, ...]:
-    return tuple(template_from_json(body) for body in value)
-
-
-_READ_BY_TYPE: dict[str, Callable[[Any], Any]] = {
-    "str": _text,
-    "bool": _switch,
-    "float": _number,
-    "int": _count,
-    "tuple[str, ...]": _texts,
-    "Collection[str]": _texts,
-    "Mapping[str, int]": _codes,
-    "tuple[Template, ...]": _templates,
-}
-_READERS = {
-    option.name: _READ_BY_TYPE[str(option.type)]
-    for option in fields(SandboxOptions)
-    if option.name not in ("host", "port")
-}

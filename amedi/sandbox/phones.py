@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from amedi.sandbox.messages import Choice, Message
-from amedi.sandbox.webhooks import Webhook
+from amedi.sandbox.outbox import Webhook
 
 WINDOW = timedelta(hours=24)
 _RANK = {"accepted": 0, "sent": 1, "delivered": 2, "read": 3, "failed": 4}

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hmac
-import json
 import re
-import socket
 from collections.abc import Callable
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from amedi.sandbox.graph_errors import GraphError
+from amedi.sandbox.handler import HTML, BadRequestError, StandInHandler
 from amedi.sandbox.json_shapes import JsonObject
 from amedi.sandbox.message_rules import BSUID, PHONE
 from amedi.sandbox.messages import AcceptedMessage, canonical, is_bsuid, wa_id
@@ -21,6 +19,7 @@ from amedi.sandbox.phones import NothingToTapError
 from amedi.sandbox.template_list import template_page
 
 if TYPE_CHECKING:
+    from amedi.sandbox.sandbox import Sandbox
     from amedi.sandbox.server import SandboxServer
 
 PAGE = Path(__file__).with_name("phone.html")
@@ -30,37 +29,19 @@ _GRAPH = re.compile(r"/v\d+\.\d+/(?P<node>[^/]+)/(?P<edge>messages|message_templ
 _PHONE = re.compile(r"/phone/(?P<number>[^/]+)(?:/(?P<verb>messages|read|tap|text))?")
 
 
-class BadRequestError(Exception):
-    """A request to the page or to the switches that cannot be read; says why."""
-
-
-class Handler(BaseHTTPRequestHandler):
+class Handler(StandInHandler):
     """One request, from its address to its answer."""
 
-    server: SandboxServer
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    timeout: ClassVar[float] = 60
-
-    def do_GET(self) -> None:
-        """Pages, lists and counts."""
-        self._route("GET")
-
-    def do_POST(self) -> None:
-        """Messages, templates, taps and texts."""
-        self._route("POST")
-
-    def do_PATCH(self) -> None:
-        """The switches."""
-        self._route("PATCH")
-
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-        """Addresses hold phone numbers: no access log."""
+    server: SandboxServer[Sandbox]
+    page_policy = (
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
+        "connect-src 'self'; frame-ancestors 'none'"
+    )
 
     # --- Routes ---------------------------------------------------------------
 
-    def _route(self, method: str) -> None:
-        self._body = self._read_body()
+    def route(self, method: str) -> None:
+        self.read_body(MOST_BYTES)
         path = unquote(urlsplit(self.path).path)
         try:
             if graph := _GRAPH.fullmatch(path):
@@ -70,33 +51,33 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 self._own(method, path)
         except GraphError as error:
-            self._answer(error.http_status, error.body())
+            self.answer(error.http_status, error.body())
         except NothingToTapError as error:
-            self._answer(HTTPStatus.NOT_FOUND, {"error": str(error)})
+            self.answer(HTTPStatus.NOT_FOUND, {"error": str(error)})
         except BadRequestError as error:
-            self._answer(HTTPStatus.BAD_REQUEST, {"error": str(error)})
+            self.answer(HTTPStatus.BAD_REQUEST, {"error": str(error)})
 
     def _own(self, method: str, path: str) -> None:
         sandbox = self.server.sandbox
         if (method, path) == ("GET", "/"):
             self._answer_page()
         elif (method, path) == ("GET", "/phones"):
-            self._answer(200, {"phones": sandbox.phones()})
+            self.answer(200, {"phones": sandbox.phones()})
         elif (method, path) == ("GET", "/sandbox/accepted"):
-            self._answer(200, self._books())
+            self.answer(200, self._books())
         elif (method, path) == ("PATCH", "/sandbox/options"):
             self._change_options()
         elif path.startswith("/v"):
             raise GraphError(2500)
         else:
-            self._answer(HTTPStatus.NOT_FOUND, {"error": "There is nothing at this address."})
+            self.answer(HTTPStatus.NOT_FOUND, {"error": "There is nothing at this address."})
 
     def _change_options(self) -> None:
         try:
-            self.server.sandbox.change_by_json(self._json())
+            self.server.sandbox.change_by_json(self.read_json())
         except ValueError as error:
             raise BadRequestError(str(error)) from None
-        self._answer(200, {"success": True})
+        self.answer(200, {"success": True})
 
     def _phone(self, method: str, number: str, verb: str | None) -> None:
         sandbox = self.server.sandbox
@@ -106,20 +87,20 @@ class Handler(BaseHTTPRequestHandler):
         if (method, verb) == ("GET", None):
             self._answer_page()
         elif (method, verb) == ("GET", "messages"):
-            self._answer(200, {"number": number, "messages": sandbox.conversation(number)})
+            self.answer(200, {"number": number, "messages": sandbox.conversation(number)})
         elif (method, verb) == ("POST", "read"):
-            self._json()
+            self.read_json()
             sandbox.open_phone(number)
-            self._answer(200, {"success": True})
+            self.answer(200, {"success": True})
         elif (method, verb) == ("POST", "tap"):
-            self._answer(200, {"wamid": self._tap(number, self._json())})
+            self.answer(200, {"wamid": self._tap(number, self.read_json())})
         elif (method, verb) == ("POST", "text"):
-            text = self._json().get("text")
+            text = self.read_json().get("text")
             if not isinstance(text, str) or not text.strip():
                 raise BadRequestError("text must not be empty.")
-            self._answer(200, {"wamid": sandbox.write(number, text)})
+            self.answer(200, {"wamid": sandbox.write(number, text)})
         else:
-            self._answer(HTTPStatus.METHOD_NOT_ALLOWED, {"error": "Not this way."})
+            self.answer(HTTPStatus.METHOD_NOT_ALLOWED, {"error": "Not this way."})
 
     def _tap(self, number: str, asked: JsonObject) -> str:
         wamid, payload, index = asked.get("wamid"), asked.get("payload"), asked.get("index")
@@ -174,7 +155,7 @@ class Handler(BaseHTTPRequestHandler):
             accepted = sandbox.take(body)
         except GraphError as error:
             self.server.stopping.wait(options.delay_seconds)
-            self._answer(error.http_status, error.body())
+            self.answer(error.http_status, error.body())
             return
         with sandbox.outbox.busy():
             if options.webhooks_before_answer:
@@ -198,20 +179,20 @@ class Handler(BaseHTTPRequestHandler):
             "messages": [{"id": accepted.wamid, "message_status": "accepted"}],
         }
         if accepted.to in options.lose_answer_for:
-            self._answer_in_part(options.lose_answer, answer)
+            self.answer_in_part(options.lose_answer, answer)
         else:
-            self._answer(200, answer)
+            self.answer(200, answer)
 
     def _create_template(self) -> None:
         template = self.server.sandbox.create_template(self._graph_json())
-        self._answer(
+        self.answer(
             200, {"id": template.template_id, "status": template.status, "category": template.category}
         )
 
     def _list_templates(self) -> None:
         sandbox = self.server.sandbox
         parts = urlsplit(self.path)
-        self._answer(
+        self.answer(
             200,
             template_page(
                 sandbox.options.known_templates,
@@ -222,65 +203,14 @@ class Handler(BaseHTTPRequestHandler):
 
     # --- Reading and writing --------------------------------------------------
 
-    def _read_body(self) -> bytes:
-        length = self.headers.get("Content-Length", "0")
-        if not length.isdigit() or int(length) > MOST_BYTES:
-            self.close_connection = True
-            return b""
-        return self.rfile.read(int(length))
-
     def _graph_json(self) -> JsonObject:
         try:
-            return self._json()
+            return self.read_json()
         except BadRequestError as error:
             raise GraphError(100, str(error)) from None
 
-    def _json(self) -> JsonObject:
-        # A page of another site cannot send this type without asking first.
-        if self.headers.get_content_type() != "application/json":
-            raise BadRequestError("The content type must be application/json.")
-        try:
-            body = json.loads(self._body)
-        except ValueError:
-            raise BadRequestError("The body is not JSON.") from None
-        if not isinstance(body, dict):
-            raise BadRequestError("The body must be a JSON object.")
-        return body
-
-    def _answer(self, status: int, body: JsonObject) -> None:
-        self._send(status, "application/json; charset=UTF-8", json.dumps(body).encode())
-
     def _answer_page(self) -> None:
-        self._send(200, "text/html; charset=utf-8", PAGE.read_bytes())
-
-    def _send(self, status: int, content_type: str, content: bytes) -> None:
-        self.wfile.write(self._head(status, content_type, content) + content)
-
-    def _head(self, status: int, content_type: str, content: bytes) -> bytes:
-        lines = [
-            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
-            f"Content-Type: {content_type}",
-            f"Content-Length: {len(content)}",
-            "Cache-Control: no-store",
-            "X-Content-Type-Options: nosniff",
-            "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; "
-            "script-src 'unsafe-inline'; img-src data:; connect-src 'self'; frame-ancestors 'none'",
-        ]
-        if self.close_connection:
-            lines.append("Connection: close")
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")
-
-    def _answer_in_part(self, where: str, answer: JsonObject) -> None:
-        content = json.dumps(answer).encode()
-        head = self._head(200, "application/json; charset=UTF-8", content)
-        part = {
-            "before_status_line": b"",
-            "in_status_line": head[:10],
-            "in_body": head + content[: len(content) // 2],
-        }[where]
-        self.wfile.write(part)
-        self.connection.shutdown(socket.SHUT_RDWR)
-        self.close_connection = True
+        self.send(200, HTML, PAGE.read_bytes())
 
 
 _METHODS: dict[tuple[str, str], Callable[[Handler], None]] = {

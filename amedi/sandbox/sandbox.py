@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
 
 from amedi.sandbox import webhook_bodies
 from amedi.sandbox.graph_errors import GraphError
@@ -18,22 +15,22 @@ from amedi.sandbox.json_shapes import JsonObject
 from amedi.sandbox.message_rules import read_message
 from amedi.sandbox.messages import AcceptedMessage, Message, RefusedMessage, canonical, new_wamid
 from amedi.sandbox.options import SandboxOptions
+from amedi.sandbox.outbox import Webhook
 from amedi.sandbox.phones import Bubble, NothingToTapError, Phone
-from amedi.sandbox.server import SandboxServer
+from amedi.sandbox.routes import Handler
+from amedi.sandbox.stand_in import StandIn
 from amedi.sandbox.template_creation import read_new_template
 from amedi.sandbox.templates import Template
-from amedi.sandbox.webhooks import Outbox, Webhook
+from amedi.sandbox.webhooks import MetaOutbox
 
 logger = logging.getLogger(__name__)
 _UNREAD = ("sent", "delivered")
 
 
-class Sandbox:
-    """A stand-in for Meta's Graph API on this machine.
+class Sandbox(StandIn[SandboxOptions]):
+    """A stand-in for Meta's Graph API on this machine: ``url`` stands for https://graph.facebook.com."""
 
-    ``with Sandbox(options) as sandbox`` serves it at ``sandbox.url`` until the block
-    ends. Every method may be called from any thread. ``clock`` gives aware UTC times.
-    """
+    handler = Handler
 
     def __init__(
         self,
@@ -41,59 +38,11 @@ class Sandbox:
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._options = options or SandboxOptions()
-        self._clock = clock
-        self._lock = threading.RLock()
+        super().__init__(options or SandboxOptions(), clock=clock)
         self._accepted: list[AcceptedMessage] = []
         self._refused: list[RefusedMessage] = []
         self._phones: dict[str, Phone] = {}
-        self.outbox = Outbox(lambda: self._options)
-        self._server: SandboxServer | None = None
-
-    def start(self) -> None:
-        """Listen, and begin to post webhooks. Raises OSError when the port is taken."""
-        self._server = SandboxServer(self, (self._options.host, self._options.port))
-        self._server.start()
-        self.outbox.start()
-
-    def stop(self) -> None:
-        """Close every connection; webhooks that nobody took are dropped."""
-        if self._server:
-            self._server.stop()
-            self._server = None
-            self.outbox.stop()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    @property
-    def url(self) -> str:
-        """Stands for https://graph.facebook.com. Raises RuntimeError while it does not run."""
-        if self._server is None:
-            raise RuntimeError("The sandbox does not run.")
-        host, port = self._server.server_address[:2]
-        return f"http://{host!s}:{port}"
-
-    @property
-    def options(self) -> SandboxOptions:
-        """As they are now."""
-        return self._options
-
-    def change(self, **changes: Any) -> None:
-        """Set options by name, from the next message on. Raises ValueError."""
-        with self._lock:
-            self._options = self._options.changed(**changes)
-
-    def change_by_json(self, changes: JsonObject) -> None:
-        """The same from JSON. Raises ValueError."""
-        with self._lock:
-            self._options = self._options.changed_by_json(changes)
+        self.outbox = MetaOutbox(lambda: self._options)
 
     # --- What the clinic sends ------------------------------------------------
 
@@ -243,10 +192,6 @@ class Sandbox:
         with self._lock:
             phone = self._phones.get(canonical(number))
             return [bubble.as_json() for bubble in phone.bubbles] if phone else []
-
-    def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until every webhook was answered 200; False when seconds ran out before."""
-        return self.outbox.flush(timeout)
 
     # --------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Listens for the clinic and for the phone's page, and can cut a connection on purpose."""
+"""Listens for the clinic and for the stand-in's pages, and ends connections when it stops."""
 
 from __future__ import annotations
 
@@ -6,30 +6,34 @@ import logging
 import socket
 import sys
 import threading
-from http.server import ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
-
-from amedi.sandbox.routes import Handler
-
-if TYPE_CHECKING:
-    from amedi.sandbox.sandbox import Sandbox
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Generic, TypeVar
 
 logger = logging.getLogger(__name__)
+StandIn = TypeVar("StandIn")
 
 
-class SandboxServer(ThreadingHTTPServer):
+class SandboxServer(ThreadingHTTPServer, Generic[StandIn]):
     """One thread per connection; stopping closes the open ones too."""
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, sandbox: Sandbox, address: tuple[str, int]) -> None:
+    def __init__(
+        self, sandbox: StandIn, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]
+    ) -> None:
         self.sandbox = sandbox
         self.stopping = threading.Event()
         self._connections: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._loop = threading.Thread(target=self._serve, name="sandbox-server", daemon=True)
-        super().__init__(address, Handler)
+        super().__init__(address, handler)
+
+    @property
+    def url(self) -> str:
+        """Where it is reached, without a slash at the end."""
+        host, port = self.server_address[:2]
+        return f"http://{host!s}:{port}"
 
     def start(self) -> None:
         """Serve from a thread of its own."""
