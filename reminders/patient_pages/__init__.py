@@ -1,0 +1,1 @@
+"""What a patient sees and does without an account, by the link in a message."""
