@@ -32,7 +32,7 @@ _COVERS = {
     Mark.Subject.PATIENT: "a.patient_id = %(subject_id)s::bigint",
     Mark.Subject.ADDRESS: (
         "a.patient_id IN (SELECT id FROM appointments_patient"
-        " WHERE phone = %(subject_id)s OR email = %(subject_id)s)"
+        " WHERE phone = %(subject_id)s OR lower(email) = lower(%(subject_id)s))"
     ),
     Mark.Subject.DOCTOR: "a.doctor_id = %(subject_id)s::bigint",
     Mark.Subject.EVERYTHING: "true",

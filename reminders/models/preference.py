@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
-from django.db.models.functions import Now
+from django.db.models.functions import Lower, Now
 from django.utils.translation import gettext_lazy as _
 
 from appointments.access import ScopedQuerySet
@@ -52,6 +52,10 @@ class ContactOptOut(models.Model):
         verbose_name_plural = _("bajas de contactos")
         constraints = [
             models.UniqueConstraint(fields=["address", "channel"], name="opt_out_once_per_address")
+        ]
+        indexes = [
+            # For reach: who wants nothing more, however the address was written.
+            models.Index(Lower("address"), name="opt_out_in_lower_case"),
         ]
 
     def __str__(self) -> str:

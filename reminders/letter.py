@@ -1,0 +1,144 @@
+"""A message as a mail: subject, text and HTML from ``templates/email/``, headers, calendar."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from email import encoders
+from email.mime.base import MIMEBase
+from typing import Any
+
+from anymail.message import AnymailMessage
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.template.loader import render_to_string
+from django.utils.translation import gettext as _
+from django.utils.translation import override
+
+from reminders import calendar_file, wording
+from reminders.channels.base import Message
+from reminders.timeline import ReminderType
+
+LANGUAGE = "es"
+"""What patients read, whatever the language of whoever sets a sending off."""
+
+
+def write(message: Message) -> dict[str, Any]:
+    """The mail in plain values, as the ledger keeps it.
+
+    Raises ValueError for an address that no mail can go to.
+    """
+    _check_address(message.to)
+    with override(LANGUAGE):
+        words = _words(message)
+        return {
+            "from": settings.DEFAULT_FROM_EMAIL,
+            "to": message.to,
+            # A header is one line, whatever a name or a rule brings.
+            "subject": wording.clean(render_to_string("email/subject.txt", words)),
+            "text": render_to_string("email/message.txt", words).strip() + "\n",
+            "html": render_to_string("email/message.html", words),
+            "headers": _headers(message),
+            "calendar": _calendar(message),
+        }
+
+
+def mail_of(letter: Mapping[str, Any]) -> AnymailMessage:
+    """What ``write`` made, as Django sends it."""
+    mail = AnymailMessage(
+        subject=letter["subject"],
+        body=letter["text"],
+        from_email=letter["from"],
+        to=[letter["to"]],
+        headers=dict(letter["headers"]),
+    )
+    mail.attach_alternative(letter["html"], "text/html")
+    if letter["calendar"]:
+        mail.attach(_attachment(letter["calendar"]))
+    return mail
+
+
+def _check_address(address: str) -> None:
+    try:
+        validate_email(address)
+    except ValidationError:
+        raise ValueError("the address is none") from None
+
+
+# --- What it says --------------------------------------------------------------------
+
+
+def _words(message: Message) -> dict[str, Any]:
+    """What the templates fill in."""
+    # After the visit there is nothing to look up and nothing to confirm.
+    is_ahead = message.time_left > timedelta(0)
+    return {
+        "subject": message.subject,
+        "text": message.text,
+        "doctor": message.values.get("doctor", wording.VARIABLES["doctor"].if_empty),
+        "card": _card(message.values) if is_ahead else [],
+        "link": message.visit_link if is_ahead else "",
+        "link_says": _link_says(message),
+        "preferences_link": message.preferences_link,
+    }
+
+
+def _card(values: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The visit at a glance: each line's name and what it says."""
+    lines = [
+        (_("Día"), _day(values.get("fecha", ""))),
+        (_("Hora"), values.get("hora", "")),
+        (_("Con"), values.get("doctor", "")),
+        (_("Lugar"), values.get("consultorio", "")),
+        (_("Dirección"), values.get("direccion", "")),
+    ]
+    missing = {variable.if_empty for variable in wording.VARIABLES.values()} | {""}
+    return [(name, said) for name, said in lines if said not in missing]
+
+
+def _day(told: str) -> str:
+    """``Jueves 17 de septiembre``: a mail may be read a day later, when "mañana" is wrong."""
+    plain = re.sub(r"^(hoy, |mañana, |el )", "", told)
+    return plain[:1].upper() + plain[1:]
+
+
+def _link_says(message: Message) -> str:
+    if message.kind == ReminderType.LLEGADA:
+        return _("Avisar que ya llegué")
+    return _("Ver o confirmar mi cita") if message.asks_to_confirm else _("Ver mi cita")
+
+
+# --- What stands around it -----------------------------------------------------------
+
+
+def _headers(message: Message) -> dict[str, str]:
+    # No answering machine should write back (RFC 3834).
+    headers = {"Auto-Submitted": "auto-generated"}
+    if message.preferences_link:
+        # One click, without a page (RFC 8058).
+        headers["List-Unsubscribe"] = f"<{message.preferences_link}>"
+        headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+    return headers
+
+
+def _calendar(message: Message) -> dict[str, str]:
+    """The visit as a calendar takes it; empty where there is none ahead."""
+    entry = message.entry
+    if entry is None or not (entry.is_cancelled or message.time_left > timedelta(0)):
+        return {}
+    return {
+        "method": "CANCEL" if entry.is_cancelled else "PUBLISH",
+        "text": calendar_file.render(entry, now=entry.starts_at - message.time_left),
+    }
+
+
+def _attachment(calendar: Mapping[str, str]) -> MIMEBase:
+    # By hand: Django's own attachments cannot say the method, without which a
+    # calendar does not know an update or a cancellation from a new entry.
+    part = MIMEBase("text", "calendar", charset="utf-8", method=calendar["method"])
+    part.set_payload(calendar["text"].encode())
+    encoders.encode_base64(part)
+    part.add_header("Content-Disposition", "attachment", filename="cita.ics")
+    return part
