@@ -7,12 +7,16 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
-from appointments import local_time
+from appointments import clock, local_time
 from appointments.access import doctors_of
-from appointments.scoped_admin import ScopedAdmin, ScopedInline
+from appointments.scoped_admin import ScopedAdmin, ScopedInline, visible
+from reminders import call_list, notification_admin  # noqa: F401 (its pages register themselves)
 from reminders.models import (
     ConsentEvent,
     ContactOptOut,
@@ -21,6 +25,7 @@ from reminders.models import (
     ReminderDelivery,
     ReminderRule,
     Reply,
+    Unreached,
 )
 from reminders.models.labels import ChannelName
 
@@ -153,6 +158,42 @@ class ReminderDeliveryAdmin(ReadOnlyAdmin):
         """The visit in the clock of its office."""
         visit = delivery.appointment
         return f"{visit.date:%d/%m/%Y}, {local_time.as_told(visit.start_time)}"
+
+
+@admin.register(Unreached)
+class UnreachedAdmin(ReadOnlyAdmin):
+    """The call list: whom no message reached, and why. Nearest visit first."""
+
+    list_display = ("visit", "patient", "phone", "doctor", "reason", "rule_name")
+    list_display_links = None
+    list_filter = ("reason", "reminder_type")
+    search_fields = ("patient__full_name",)
+    ordering = ("appointment__starts_at",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = visible(call_list.unreached(clock.now()), request.user)
+        return rows.select_related("patient", "appointment__doctor", "appointment__office")
+
+    @admin.display(description=_("cita"), ordering="appointment__starts_at")
+    def visit(self, row: Unreached) -> str:
+        """The visit in the clock of its office, as a link to it."""
+        visit = row.appointment
+        return format_html(
+            '<a href="{}">{}</a>',
+            reverse("admin:appointments_appointment_change", args=[visit.pk]),
+            f"{visit.date:%d/%m/%Y}, {local_time.as_told(visit.start_time)}",
+        )
+
+    @admin.display(description=_("teléfono"))
+    def phone(self, row: Unreached) -> str:
+        """To be called at a touch."""
+        phone = row.patient.phone or row.patient.phone_as_typed
+        return format_html('<a href="tel:{0}">{0}</a>', phone) if phone else str(_("sin teléfono"))
+
+    @admin.display(description=_("médico"))
+    def doctor(self, row: Unreached) -> str:
+        """Whose patient it is."""
+        return str(row.appointment.doctor)
 
 
 @admin.register(Reply)

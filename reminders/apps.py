@@ -10,4 +10,6 @@ class RemindersConfig(AppConfig):
 
     def ready(self) -> None:
         """Connect the receivers and the system checks."""
-        from reminders import checks, receivers  # noqa: F401
+        from reminders import checks, mail_checks, receivers  # noqa: F401
+        from reminders.postmark import tracking  # noqa: F401
+        from reminders.room import checks as room_checks  # noqa: F401

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from uuid import UUID
+from uuid import UUID, uuid4
 
-from django.db import transaction
+from django.db import DataError, IntegrityError, transaction
 from django.db.models import Q
 
 from appointments.models import Appointment
 from reminders import backoff, marks, reach, timeline
 from reminders.models import Mark, ReminderDelivery, ReminderRule, RulesChange
+from reminders.models.each import insert_each, update_each
 from reminders.reach import Reach
 from reminders.timeline import Planned, Reason, ReminderType
 from reminders.visits import quiet_hours_of, visit_of, why_void
@@ -60,40 +61,75 @@ def _plan(taken: Sequence[Mark], *, now: datetime) -> int:
     for mark in [*taken, *Mark.objects.besides(taken).select_for_update(skip_locked=True)]:
         by_visit[UUID(mark.subject_id)].append(mark)
     desk = _Desk.open(by_visit.keys())
-    done: list[Mark] = []
-    changes: list[RulesChange] = []
+    plans: list[_Plan] = []
     for appointment in desk.appointments:
         its_marks = by_visit[appointment.pk]
-        changed = [mark.at for mark in its_marks if mark.changes_rules]
-        facts = [mark.at for mark in its_marks if not mark.changes_rules]
         try:
-            with transaction.atomic():
-                desk.make_equal(
-                    appointment,
-                    rules_changed_at=max(
-                        [*changed, *desk.rules_changes.get(appointment.pk, [])], default=None
-                    ),
-                    unplanned_since=min(facts, default=None),
-                )
+            plans.append(desk.plan(appointment, its_marks))
         except Exception as error:  # one visit's fault must not stop its neighbours
-            logger.exception("plan appointment=%s failed kind=%s", appointment.pk, type(error).__name__)
-            _postpone(its_marks, now)
-        else:
-            done += its_marks
-            if changed:
-                changes.append(RulesChange(appointment=appointment, at=max(changed)))
+            _postpone(appointment.pk, its_marks, now, error)
+    written = _write_all(plans, now)
+    Mark.objects.filter(pk__in=[mark.pk for plan in written for mark in plan.marks]).delete()
+    return len(written)
+
+
+def _write_all(plans: Sequence[_Plan], now: datetime) -> Sequence[_Plan]:
+    """Write the plans all at once, and one by one where that fails; returns those that were written."""
+    try:
+        with transaction.atomic():
+            _write(plans)
+    except (IntegrityError, DataError) as error:
+        if len(plans) == 1:
+            _postpone(plans[0].appointment.pk, plans[0].marks, now, error)
+            return []
+        return [written for plan in plans for written in _write_all([plan], now)]
+    for plan in plans:
+        plan.tell()
+    return plans
+
+
+def _write(plans: Sequence[_Plan]) -> None:
+    update_each(ReminderDelivery, [values for plan in plans for values in plan.cancelled])
+    update_each(ReminderDelivery, [values for plan in plans for values in plan.adjusted])
+    insert_each(ReminderDelivery, [values for plan in plans for values in plan.created])
     RulesChange.objects.bulk_create(
-        changes, update_conflicts=True, unique_fields=["appointment"], update_fields=["at"]
+        (
+            RulesChange(appointment=plan.appointment, at=plan.rules_changed_at)
+            for plan in plans
+            if plan.rules_changed_at
+        ),
+        update_conflicts=True,
+        unique_fields=["appointment"],
+        update_fields=["at"],
     )
-    Mark.objects.filter(pk__in=[mark.pk for mark in done]).delete()
-    return len({mark.subject_id for mark in done})
 
 
-def _postpone(its_marks: Sequence[Mark], now: datetime) -> None:
+def _postpone(appointment: UUID, its_marks: Sequence[Mark], now: datetime, error: Exception) -> None:
+    logger.error("plan appointment=%s failed kind=%s", appointment, type(error).__name__, exc_info=error)
     for mark in its_marks:
         mark.tries += 1
         mark.not_before = now + backoff.delay(mark.tries)
         mark.save(update_fields=["tries", "not_before"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """What is to be written for one visit."""
+
+    appointment: Appointment
+    marks: Sequence[Mark]
+    rules_changed_at: datetime | None
+    created: list[dict[str, object]] = field(default_factory=list)
+    adjusted: list[dict[str, object]] = field(default_factory=list)
+    cancelled: list[dict[str, object]] = field(default_factory=list)
+
+    def tell(self) -> None:
+        """One line for the log, when anything changed."""
+        if self.created or self.adjusted or self.cancelled:
+            logger.info(
+                "plan appointment=%s created=%d adjusted=%d cancelled=%d",
+                self.appointment.pk, len(self.created), len(self.adjusted), len(self.cancelled),
+            )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,14 +174,9 @@ class _Desk:
             },
         )
 
-    def make_equal(
-        self,
-        appointment: Appointment,
-        *,
-        rules_changed_at: datetime | None,
-        unplanned_since: datetime | None,
-    ) -> None:
-        """Write what the timeline says into the rows of one visit."""
+    def plan(self, appointment: Appointment, its_marks: Sequence[Mark]) -> _Plan:
+        """What the timeline says of one visit, as changes to its rows."""
+        changed = [mark.at for mark in its_marks if mark.changes_rules]
         rows = self.rows.get(appointment.pk, [])
         effective = timeline.effective(
             [rule.as_planned() for rule in self.rules],
@@ -159,24 +190,28 @@ class _Desk:
             reach={kind: its_reach.obstacles(kind) for kind in ReminderType},
             quiet=quiet_hours_of(appointment),
             rows=[row.as_planned() for row in rows],
-            rules_changed_at=rules_changed_at,
-            unplanned_since=unplanned_since,
+            rules_changed_at=max([*changed, *self.rules_changes.get(appointment.pk, [])], default=None),
+            unplanned_since=min((mark.at for mark in its_marks if not mark.changes_rules), default=None),
         )
+        plan = _Plan(appointment=appointment, marks=its_marks, rules_changed_at=max(changed, default=None))
         names: dict[int | str, ReminderRule] = {rule.pk: rule for rule in self.rules}
         current: dict[tuple[int | str | None, str], ReminderDelivery] = {
             (row.rule_id, row.channel): row for row in rows if row.sequence == appointment.sequence
         }
+        left = dict(current)
         for planned in wanted:
-            row = current.pop((planned.rule, planned.channel), None)
+            row = left.pop((planned.rule, planned.channel), None)
+            fallen = current.get((planned.rule, planned.in_place_of)) if planned.in_place_of else None
+            wish = _fields(names[planned.rule], planned, fallen)
             if row is None:
-                _create(appointment, names[planned.rule], planned)
+                plan.created.append(_new(appointment, wish))
             elif row.called_at is None and row.status != Status.SENDING:
-                _adjust(row, names[planned.rule], planned)
-        left = [*current.values(), *(row for row in rows if row.sequence != appointment.sequence)]
+                plan.adjusted.extend(_adjustment(row, wish))
         in_force = {rule.key for rule in effective}
-        for row in left:
+        for row in [*left.values(), *(row for row in rows if row.sequence != appointment.sequence)]:
             if gone := self._why_gone(row, appointment, in_force):
-                _cancel(row, gone)
+                plan.cancelled.append({"pk": row.pk, "status": Status.CANCELLED, "reason": gone})
+        return plan
 
     def _why_gone(
         self, row: ReminderDelivery, appointment: Appointment, in_force: Collection[int | str]
@@ -196,49 +231,43 @@ class _Desk:
         return None if row.called_at else Reason.CHANNEL_REPLACED
 
 
-def _create(appointment: Appointment, rule: ReminderRule, planned: Planned) -> None:
-    ReminderDelivery.objects.create(
-        appointment=appointment,
-        patient_id=appointment.patient_id,
-        rule=rule,
-        sequence=appointment.sequence,
-        channel=planned.channel,
-        **_fields(rule, planned),
-    )
-    logger.info(
-        "delivery appointment=%s rule=%s channel=%s planned status=%s reason=%s",
-        appointment.pk, rule.pk, planned.channel or "-", planned.status, planned.reason or "-",
-    )  # fmt: skip
+_STORED_AS = {"rule": "rule_id", "fallback_of": "fallback_of_id"}
 
 
-def _adjust(row: ReminderDelivery, rule: ReminderRule, planned: Planned) -> None:
-    fields = _fields(rule, planned)
-    if row.status == planned.status and row.scheduled_for == planned.scheduled_for:
-        # Keep the next look: a row that waits for the end of quiet hours goes on waiting.
-        del fields["next_attempt_at"]
-    if all(getattr(row, name) == value for name, value in fields.items()):
-        return
-    for name, value in fields.items():
-        setattr(row, name, value)
-    row.save(update_fields=fields)
-    logger.info("delivery id=%s planned status=%s reason=%s", row.pk, row.status, row.reason or "-")
-
-
-def _fields(rule: ReminderRule, planned: Planned) -> dict[str, object]:
+def _new(appointment: Appointment, wish: Mapping[str, object]) -> dict[str, object]:
     return {
+        "pk": uuid4(),
+        "appointment": appointment.pk,
+        "patient": appointment.patient_id,
+        "sequence": appointment.sequence,
+        **wish,
+        **dict.fromkeys(("attempt", "retry_count"), 0),
+        **dict.fromkeys(("address", "message_id", "error_code", "error_message"), ""),
+    }
+
+
+def _adjustment(row: ReminderDelivery, wish: Mapping[str, object]) -> list[dict[str, object]]:
+    """The row's columns as they ought to be; nothing when they are so."""
+    fields = dict(wish)
+    if (row.status, row.scheduled_for) == (wish["status"], wish["scheduled_for"]):
+        # Keep the next look: a row that waits for the end of quiet hours goes on waiting.
+        fields["next_attempt_at"] = row.next_attempt_at
+    present = {name: getattr(row, _STORED_AS.get(name, name)) for name in fields}
+    return [] if present == fields else [{"pk": row.pk, **fields}]
+
+
+def _fields(rule: ReminderRule, planned: Planned, fallen: ReminderDelivery | None) -> dict[str, object]:
+    return {
+        "rule": rule.pk,
         "rule_name": str(rule),
         "reminder_type": rule.reminder_type,
         "offset_minutes": rule.offset_minutes,
         "offset_unit": rule.offset_unit,
+        "channel": planned.channel,
         "status": planned.status,
         "reason": planned.reason,
         "scheduled_for": planned.scheduled_for,
         "next_attempt_at": planned.scheduled_for,
         "useful_until": planned.useful_until,
+        "fallback_of": fallen and fallen.pk,
     }
-
-
-def _cancel(row: ReminderDelivery, reason: Reason) -> None:
-    row.status, row.reason = Status.CANCELLED, reason
-    row.save(update_fields=["status", "reason"])
-    logger.info("delivery id=%s cancelled reason=%s", row.pk, reason)

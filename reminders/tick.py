@@ -8,14 +8,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
+from django_q.tasks import async_task
 
 from appointments import clock
-from reminders import dispatch, marks, planner
+from reminders import dispatch, look_up, marks, planner
 from reminders.flight import Flight
-from reminders.models import Heartbeat
+from reminders.models import Heartbeat, Reply
 from whatsapp import inbox
 
 logger = logging.getLogger(__name__)
@@ -23,7 +25,7 @@ REST = 1.0
 """Seconds between two looks at an empty queue: how late a reminder may leave."""
 LEFT_OVER = timedelta(seconds=5)
 """A webhook post this old was not worked off by the task that it started."""
-ANSWERS_PER_POST = 3
+ANSWERS_AT_ONCE = 10
 PLAN_BATCHES = 3
 HEARTBEAT = "tick"
 
@@ -41,23 +43,37 @@ def tick(
     """
     stop = stop or threading.Event()
     ends = time.monotonic() + (seconds or 0)
-    started = 0
-    with Flight(settings.REMINDER_BATCH_SIZE) as flight:
+    batches = PLAN_BATCHES if seconds else None
+    started = idle = 0
+    with Flight(settings.REMINDER_BATCH_SIZE) as flight, dispatch.Scribe() as scribe:
         while True:
             now = clock.now()
             Heartbeat.beat(HEARTBEAT, now)
-            housekeep(now=now, plan_batches=PLAN_BATCHES if seconds else None)
-            started += dispatch.run(
+            housekeep(now=now, flight=flight, plan_batches=batches)
+            sent = dispatch.run(
                 clock=clock.now,
                 flight=flight,
                 limit=None if limit is None else limit - started,
                 may_go_on=lambda: not stop.is_set() and (seconds is None or time.monotonic() < ends),
+                meanwhile=partial(_meanwhile, flight),
+                scribe=scribe,
             )
-            if seconds is None or started == limit or time.monotonic() + REST >= ends or stop.wait(REST):
+            started += sent
+            # Twice: what ended in the last look may have made its next channel due.
+            idle = 0 if sent else idle + 1
+            if started == limit or (seconds is None and idle == 2):
+                return started
+            if seconds and (time.monotonic() + REST >= ends or stop.wait(REST)):
                 return started
 
 
-def housekeep(*, now: datetime, plan_batches: int | None = None) -> None:
+def _meanwhile(flight: Flight, now: datetime) -> None:
+    """A backlog that takes minutes is no reason to stop planning, or to look dead."""
+    Heartbeat.beat(HEARTBEAT, now)
+    housekeep(now=now, flight=flight, plan_batches=1)
+
+
+def housekeep(*, now: datetime, flight: Flight, plan_batches: int | None = None) -> None:
     """Everything of a turn but the sending. Each part's fault is its own.
 
     With ``plan_batches`` no more is planned than that: what is due must not wait
@@ -67,8 +83,9 @@ def housekeep(*, now: datetime, plan_batches: int | None = None) -> None:
         lambda: marks.note_settings(now),
         lambda: inbox.work_off(now=now, older_than=LEFT_OVER),
         lambda: inbox.settle_parked(now=now),
-        lambda: planner.plan_marked(now=now, batches=plan_batches),
+        lambda: look_up.ask_providers(flight, now=now),
         lambda: dispatch.tidy(now=now),
+        lambda: planner.plan_marked(now=now, batches=plan_batches),
     )
     for part in parts:
         try:
@@ -85,16 +102,22 @@ def scheduled_tick() -> int:
         return tick(seconds=settings.REMINDER_TICK_SECONDS)
 
 
-def work_off_post(post_id: int) -> None:
-    """What django-q2 calls at once for a webhook post that has just come in.
+def work_off_posts() -> None:
+    """What django-q2 calls at once when a webhook post has come in and no worker is on its way.
 
-    Whoever tapped waits for an answer: answers leave first, and no more than a
-    few messages, since the worker is there for the next post.
+    Takes all posts that wait. Whoever tapped waits for an answer: after each few
+    posts the answers leave.
     """
-    with _words_withheld("work_off_post"):
-        inbox.work_off(now=clock.now(), post_id=post_id)
-        with Flight(ANSWERS_PER_POST) as flight:
-            dispatch.run(clock=clock.now, flight=flight, limit=ANSWERS_PER_POST)
+    with _words_withheld("work_off_posts"):
+        ends = time.monotonic() + settings.REMINDER_TICK_SECONDS
+        while inbox.work_off(now=clock.now(), limit=inbox.POSTS_AT_ONCE):
+            if answers := Reply.objects.due(clock.now()).count():
+                with Flight(min(answers, ANSWERS_AT_ONCE)) as flight:
+                    dispatch.run(clock=clock.now, flight=flight, limit=answers)
+            if time.monotonic() > ends:
+                # In time for the cluster, which ends what takes too long.
+                async_task("reminders.tick.work_off_posts")
+                return
 
 
 class TaskFailed(Exception):

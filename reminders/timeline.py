@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import calendar
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
@@ -88,6 +88,8 @@ SILENT_CHANNEL = "in_app"
 
 SETTLED = {Reason.SUPERSEDED, Reason.QUIET_HOURS}
 """What the last look before the call may decide of a promise, for good."""
+FELL = ("failed", "skipped", "cancelled")
+"""How a step that was called ends without success: the rule's next channel takes over."""
 
 Reach = Mapping[ReminderType, Mapping[str, Reason | None]]
 """Type → channel → None where it can be used, else why it cannot. One that is missing is off."""
@@ -170,6 +172,8 @@ class Planned:
     scheduled_for: datetime
     """The promise; of a skipped row, the moment that it would have had."""
     useful_until: datetime
+    in_place_of: str = ""
+    """The channel of the step that was called without success, where this is the next one."""
 
 
 def effective(rules: Iterable[Rule], *, doctor: int | None, specialty: int | None) -> list[Rule]:
@@ -331,6 +335,7 @@ def plan(
     ``rules`` are the effective ones, ``rows`` all that exist. What was called
     stays as it is and is not repeated here, nor is what came to its end by
     itself; a pending or closing row that is not in the answer has lost its cause.
+    Where all that was called ended without success, the next channel follows.
     ``rules_changed_at`` says that this planning is due to a change of rules at
     that instant: it acts on moments that are ahead only. ``unplanned_since`` is
     when something else became true that was never planned since; what was due
@@ -366,10 +371,13 @@ def _plan_rule(
     unplanned_since: datetime | None,
 ) -> list[Planned]:
     nominal = moment(rule, visit)
-    if nominal is None or any(row.was_called and _speaks_for(row, rule) for row in rows):
+    if nominal is None:
         return []
-    own = [row for row in rows if row.rule == rule.key]
-    steps = _Steps.of(rule, visit, obstacles)
+    own = [row for row in rows if row.rule == rule.key and not row.was_called]
+    called = [row for row in rows if row.was_called and _speaks_for(row, rule)]
+    if called:
+        return _go_on(rule, visit, obstacles, own, called)
+    steps = _Steps.of(rule, visit, _with_templates(obstacles, own))
     final = _for_channel(nominal, steps.channel, kind=rule.type, starts_at=visit.starts_at, quiet=quiet)
     in_force = max(rule.since, rules_changed_at or rule.since)
     # What became true before the rules changed, and was never planned, comes first (P17).
@@ -385,9 +393,53 @@ def _plan_rule(
     else:
         reason = _untimely(visit, nominal=nominal, final=final)
         promise = final or nominal
+    failed = [row for row in own if row.status == "failed" and row.scheduled_for == promise]
+    if failed:
+        # It could not even be composed, or killed whoever tried.
+        return _go_on(rule, visit, obstacles, own, failed)
     if reason is None and any(_is_settled(row, promise) for row in own):
         return _as_they_are(own, steps)
     return steps.rows(promise, reason)
+
+
+def _go_on(
+    rule: Rule,
+    visit: Visit,
+    obstacles: Mapping[str, Reason | None],
+    own: Collection[Row],
+    tried: Collection[Row],
+) -> list[Planned]:
+    """The next step of a rule whose steps so far ended without success; nothing while one may succeed.
+
+    It keeps their promise: what was due then is due at once.
+    """
+    last = max(tried, key=lambda row: _place(row.channel, rule))
+    promise = last.scheduled_for
+    tried = [*tried, *(row for row in own if row.status == "failed" and row.scheduled_for == promise)]
+    if any(row.status not in FELL or row.reason in SETTLED for row in tried):
+        return []
+    own = [row for row in own if row not in tried]
+    left = tuple(channel for channel in rule.channels if channel not in {row.channel for row in tried})
+    steps = _Steps.of(
+        replace(rule, channels=left), visit, _with_templates(obstacles, own), in_place_of=last.channel
+    )
+    if any(_is_settled(row, promise) for row in own):
+        return _as_they_are(own, steps)
+    # A failure is an end that is seen; what was given up before it needs a row that says so.
+    has_failed = any(row.status == "failed" for row in tried)
+    return [row for row in steps.rows(promise, None) if row.channel or not has_failed]
+
+
+def _place(channel: str, rule: Rule) -> int:
+    return rule.channels.index(channel) if channel in rule.channels else -1
+
+
+def _with_templates(
+    obstacles: Mapping[str, Reason | None], own: Iterable[Row]
+) -> Mapping[str, Reason | None]:
+    """The obstacles, with what the last look found of a channel's template."""
+    found = {row.channel for row in own if row.reason == Reason.TEMPLATE_UNAVAILABLE}
+    return {**obstacles, **dict.fromkeys(found, Reason.TEMPLATE_UNAVAILABLE)} if found else obstacles
 
 
 def _speaks_for(row: Row, rule: Rule) -> bool:
@@ -398,7 +450,7 @@ def _speaks_for(row: Row, rule: Rule) -> bool:
 
 def _is_settled(row: Row, promise: datetime) -> bool:
     """Whether this promise has come to its end already, so that planning must not revive it."""
-    return row.scheduled_for == promise and (row.status in ("expired", "failed") or row.reason in SETTLED)
+    return row.scheduled_for == promise and (row.status == "expired" or row.reason in SETTLED)
 
 
 def _as_they_are(rows: Iterable[Row], steps: _Steps) -> list[Planned]:
@@ -418,16 +470,21 @@ class _Steps:
     unusable: Mapping[str, Reason]
     channel: str
     """Empty when no step is left."""
+    in_place_of: str
 
     @classmethod
-    def of(cls, rule: Rule, visit: Visit, obstacles: Mapping[str, Reason | None]) -> _Steps:
+    def of(
+        cls, rule: Rule, visit: Visit, obstacles: Mapping[str, Reason | None], *, in_place_of: str = ""
+    ) -> _Steps:
         unusable: dict[str, Reason] = {}
+        usable = ""
         for channel in rule.channels:
             obstacle = obstacles.get(channel, Reason.CHANNEL_OFF)
             if obstacle is None:
-                return cls(rule=rule, visit=visit, unusable=unusable, channel=channel)
+                usable = channel
+                break
             unusable[channel] = obstacle
-        return cls(rule=rule, visit=visit, unusable=unusable, channel="")
+        return cls(rule=rule, visit=visit, unusable=unusable, channel=usable, in_place_of=in_place_of)
 
     def rows(self, promise: datetime, reason: Reason | None) -> list[Planned]:
         """A row for each unusable step, and one for the first usable or the end."""
@@ -442,11 +499,13 @@ class _Steps:
             reason=reason or "",
             scheduled_for=promise,
             useful_until=useful_until(self.rule.type, promise, self.visit.starts_at),
+            in_place_of=self.in_place_of if channel else "",
         )
 
     def _closing_reason(self) -> Reason:
         if not self.unusable:
-            return Reason.DO_NOT_SEND
+            # With nothing behind it, the rule names no channel at all.
+            return Reason.NO_CHANNEL if self.in_place_of else Reason.DO_NOT_SEND
         reachable = set(self.unusable.values()) - {Reason.NO_CONTACT, Reason.CHANNEL_OFF}
         return Reason.OPTED_OUT if reachable == {Reason.OPTED_OUT} else Reason.NO_CHANNEL
 

@@ -138,11 +138,11 @@ def test_a_failure_told_afterwards_wins_over_sent(sandbox, visit):
     assert tick() == 0
 
 
-def test_a_number_of_which_no_message_can_be_made_ends_before_any_call(sandbox, visit):
+def test_a_number_that_cannot_be_dialled_ends_before_any_call(sandbox, visit):
     type(visit.patient).objects.update(phone="0412-5550000")
     tick()
     row = the_row(visit)
-    assert (row.status, row.reason, row.error_code) == ("failed", "refused", "bad_message")
+    assert (row.status, row.reason) == ("skipped", "no_contact")
     assert not DeliveryAttempt.objects.exists()
 
 

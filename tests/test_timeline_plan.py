@@ -216,7 +216,7 @@ def test_that_nobody_can_be_reached_weighs_more_than_a_late_booking():
 
 
 def test_a_rule_that_has_been_called_says_nothing_more():
-    [called] = rows_of(plan(visit(), R24), [R24], status="failed", reason="refused", was_called=True)
+    [called] = rows_of(plan(visit(), R24), [R24], status="sent", was_called=True)
     by_mail = replace(R24, channels=("email",))
     assert plan(visit(), by_mail, rows=[called]) == []
 

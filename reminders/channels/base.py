@@ -6,11 +6,15 @@ only: no models, and no settings at import.
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
+
+from reminders.calendar_file import Entry
+from reminders.timeline import Reason
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +45,12 @@ class Message:
     """From the sending to the start of the visit."""
     in_answer_to: str = ""
     """The provider's id of the patient's message that this one answers."""
+    visit_link: str = ""
+    """Address of the patient's page about this version of the visit."""
+    preferences_link: str = ""
+    """Address where the patient stops these messages; also takes the one-click POST of RFC 8058."""
+    entry: Entry | None = None
+    """The visit as an entry for a calendar."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +60,8 @@ class Receipt:
     message_id: str
     wa_id: str = ""
     user_id: str = ""
+    is_delivered: bool = False
+    """That it is where the patient reads it already, as in an inbox of our own."""
 
 
 class ChannelError(Exception):
@@ -88,7 +100,17 @@ class AnswerLost(ChannelError):
 
 
 class Channel(ABC):
-    """A way to reach a patient. Declared in the setting CHANNEL_BACKENDS."""
+    """A way to reach a patient. Declared in the setting CHANNEL_BACKENDS.
+
+    One instance serves one run of the dispatcher, on one event loop.
+    """
+
+    per_second: float | None = None
+    """How many messages a second one dispatcher starts at most; None for no limit."""
+    shows_pages: bool = False
+    """Whether its messages hold links to the patient's pages and an entry for the calendar."""
+    can_look_up: bool = False
+    """Whether the provider can be asked about a message whose answer was lost."""
 
     def payload(self, message: Message) -> dict[str, Any]:
         """What goes over the wire for a message, for the ledger.
@@ -97,10 +119,37 @@ class Channel(ABC):
         """
         return {"to": message.to, "subject": message.subject, "text": message.text}
 
+    def withheld(self, messages: Sequence[Message]) -> Mapping[str, Reason]:  # noqa: ARG002
+        """Reference → why a message cannot take this channel now, for those that cannot.
+
+        Asked once for a batch, within the last transaction before the calls.
+        """
+        return {}
+
     @abstractmethod
-    def send(self, message: Message, payload: dict[str, Any]) -> Receipt:
+    async def send(self, message: Message, payload: dict[str, Any]) -> Receipt:
         """Hand the message over once, or raise a ChannelError.
 
-        ``payload`` is what ``payload()`` made of it and the ledger keeps. Called
-        from a thread of its own, without a database connection.
+        ``payload`` is what ``payload()`` made of it and the ledger keeps.
         """
+
+    async def look_up(self, reference: str) -> Receipt | None:
+        """What the provider says of a message by our reference; None when it knows of none.
+
+        Raises ChannelError when it cannot tell now. Only where ``can_look_up``.
+        """
+        raise NotImplementedError
+
+    async def close(self) -> None:  # noqa: B027 (many have none to let go of)
+        """Let go of connections. No call follows."""
+
+
+class BlockingChannel(Channel):
+    """A channel whose library waits: each call has a thread of its own."""
+
+    @abstractmethod
+    def call(self, message: Message, payload: dict[str, Any]) -> Receipt:
+        """Hand the message over once, or raise a ChannelError. Runs in a thread."""
+
+    async def send(self, message: Message, payload: dict[str, Any]) -> Receipt:
+        return await asyncio.to_thread(self.call, message, payload)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 from uuid import uuid4
 
 from reminders.channels.base import Channel, Message, Receipt
 
 outbox: list[Message] = []
-_lock = threading.Lock()
 
 
 class LocmemChannel(Channel):
     """A channel that takes everything and sends nothing."""
 
-    def send(self, message: Message, payload: dict[str, Any]) -> Receipt:  # noqa: ARG002
-        with _lock:
-            outbox.append(message)
+    async def send(self, message: Message, payload: dict[str, Any]) -> Receipt:  # noqa: ARG002
+        outbox.append(message)
         return Receipt(message_id=f"locmem.{uuid4()}")

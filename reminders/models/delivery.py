@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, OuterRef, Q, Subquery
 from django.utils.translation import gettext_lazy as _
 
 from appointments.models import Appointment
@@ -9,17 +9,35 @@ from reminders import timeline
 from reminders.models.labels import TYPE_CHOICES, UNIT_CHOICES
 from reminders.models.outgoing import OutgoingMessage, QueueQuerySet
 from reminders.models.rule import ReminderRule
-from reminders.timeline import OffsetUnit, ReminderType
+from reminders.timeline import OffsetUnit, Reason, ReminderType
 
 # A row in one of these has no reason; in any other it must have one.
 UNDER_WAY = ["pending", "sending", "unknown", "sent", "delivered", "read"]
+CALLS_FOR_A_PERSON = [
+    reason.value
+    for reason in (
+        Reason.REFUSED,
+        Reason.ATTEMPTS_EXHAUSTED,
+        Reason.NO_ANSWER,
+        Reason.NO_CHANNEL,
+        Reason.QUIET_HOURS,
+        Reason.TOO_LATE,
+    )
+]
+"""Why a rule may have reached nobody; not among them what the patient, or the doctor, wanted so."""
 
 
 class ReminderDeliveryQuerySet(QueueQuerySet["ReminderDelivery"]):
     doctor_path = "appointment__doctor"
     # After an outage the visit that is nearest has the least time left.
-    nearest_first = ("appointment__starts_at", "next_attempt_at", "pk")
-    locked = ("self", "appointment")
+    # By subquery: whatever the statistics say, it is one look by key for each due
+    # row, and never a join that reads all visits.
+    nearest_first = (
+        Subquery(Appointment.objects.filter(pk=OuterRef("appointment")).values("starts_at")),
+        "next_attempt_at",
+        "pk",
+    )
+    lock_too = "JOIN appointments_appointment a ON a.id = q.appointment_id"
 
 
 class ReminderDelivery(OutgoingMessage):
@@ -28,7 +46,7 @@ class ReminderDelivery(OutgoingMessage):
     kind = "d"
 
     appointment = models.ForeignKey(
-        Appointment, models.PROTECT, related_name="deliveries", verbose_name=_("cita")
+        Appointment, models.PROTECT, db_index=False, related_name="deliveries", verbose_name=_("cita")
     )
     rule = models.ForeignKey(ReminderRule, models.SET_NULL, null=True, verbose_name=_("regla"))
     rule_name = models.CharField(_("regla, como se llamaba"), max_length=120)
@@ -37,7 +55,7 @@ class ReminderDelivery(OutgoingMessage):
     offset_minutes = models.IntegerField(_("cuándo, en minutos"))
     offset_unit = models.CharField(_("unidad"), max_length=10, choices=UNIT_CHOICES)
     fallback_of = models.ForeignKey(
-        "self", models.PROTECT, null=True, blank=True, verbose_name=_("en lugar de")
+        "self", models.PROTECT, db_index=False, null=True, blank=True, verbose_name=_("en lugar de")
     )
 
     objects = ReminderDeliveryQuerySet.as_manager()
@@ -48,6 +66,7 @@ class ReminderDelivery(OutgoingMessage):
         ordering = ["-scheduled_for"]
         constraints = [
             # Planning is safe to repeat: a rule speaks once per version and channel.
+            # Serves the rows of a visit too.
             models.UniqueConstraint(
                 fields=["appointment", "sequence", "rule", "channel"], name="delivery_once_per_rule"
             ),
@@ -76,6 +95,10 @@ class ReminderDelivery(OutgoingMessage):
             ),
             # For the admin's list.
             models.Index(F("scheduled_for").desc(), name="delivery_latest"),
+            # For unreached(): the few rows for which somebody has to be called.
+            models.Index(
+                fields=["appointment"], name="delivery_unreached", condition=Q(reason__in=CALLS_FOR_A_PERSON)
+            ),
         ]
 
     def as_planned(self) -> timeline.Row:
@@ -92,3 +115,12 @@ class ReminderDelivery(OutgoingMessage):
             scheduled_for=self.scheduled_for,
             was_called=self.called_at is not None,
         )
+
+
+class Unreached(ReminderDelivery):
+    """A reminder that reached nobody, as the call list shows it."""
+
+    class Meta:
+        proxy = True
+        verbose_name = _("paciente por llamar")
+        verbose_name_plural = _("pacientes por llamar")
