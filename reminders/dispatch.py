@@ -14,26 +14,47 @@ is ``unknown`` until a receipt tells. The same step is never sent twice.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, connections, transaction
 from psycopg.errors import DeadlockDetected
 
-from reminders import backoff, last_look, reach
-from reminders.channels.base import AnswerLost, Receipt
+from reminders import backoff, known_as, last_look, meters
+from reminders.channels.base import AnswerLost, Receipt, Throttled
 from reminders.flight import Call, Flight, Outcome
+from reminders.known_as import KnownAs
+from reminders.line import Line, Room
+from reminders.meters import Ended
 from reminders.models import DeliveryAttempt, ReminderDelivery, Reply
-from reminders.models.outgoing import O, OutgoingMessage, QueueQuerySet
+from reminders.models.each import update_each
+from reminders.models.outgoing import OutgoingMessage, QueueQuerySet
 from reminders.outcomes import after_error, unknown_wait
 from reminders.timeline import Reason
 
 logger = logging.getLogger(__name__)
 Status = OutgoingMessage.Status
+Landed = Sequence[tuple[Call, Outcome]]
 PATIENCE = 0.2
 """Seconds to wait for a call to end before looking for new work."""
+MEANWHILE_SECONDS = 1.0
+"""How often a long run lets the rest of the turn have its part."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines:
+    """Who is next in the two queues."""
+
+    replies: Line[Reply] = field(default_factory=lambda: Line(Reply.objects.all(), fresh_seconds=0.1))
+    deliveries: Line[ReminderDelivery] = field(
+        default_factory=lambda: Line(ReminderDelivery.objects.all(), fresh_seconds=3)
+    )
 
 
 def run(
@@ -42,113 +63,248 @@ def run(
     flight: Flight,
     limit: int | None = None,
     may_go_on: Callable[[], bool] = lambda: True,
+    meanwhile: Callable[[datetime], object] = lambda _now: None,
+    scribe: Scribe | None = None,
 ) -> int:
     """Send until nothing is due, the limit is reached or ``may_go_on`` says no.
 
-    Returns how many calls were started. The calls that are in the air at the
-    end have landed and are recorded.
+    ``meanwhile`` is called with the time about once a second; ``scribe`` records
+    beside the sending. Returns how many calls were started. Those that are in the
+    air at the end have landed and are recorded.
     """
     started = 0
-    landed: list[tuple[Call, Outcome]] = []
+    landed: Landed = []
+    lines = Lines()
+    scribe = scribe or Scribe()
+    last_meanwhile = time.monotonic()
     try:
         while True:
             calls: list[Call] = []
+            now = clock()
             seats = flight.free if limit is None else min(flight.free, limit - started)
             if seats and may_go_on():
-                calls = prepare(seats, now=clock())
-            for call in calls:
-                flight.take_off(call)
+                calls = prepare(seats, now=now, lines=lines, room=Room(flight.room))
+            flight.take_off(calls)
             started += len(calls)
-            if flight.is_empty:
-                return started
-            landed = flight.landed(patience=PATIENCE)
-            record(landed, now=clock())
+            # While the next ones are in the air.
+            scribe.record(landed, now=now)
             landed = []
+            if flight.is_empty:
+                scribe.finish()
+                return started
+            if time.monotonic() - last_meanwhile > MEANWHILE_SECONDS:
+                meanwhile(now)
+                last_meanwhile = time.monotonic()
+            landed = flight.landed(patience=PATIENCE)
     finally:
         # Whatever goes wrong above, what is in the air has an end that must be
         # kept. To record one twice changes nothing.
+        landed = [*scribe.unwritten, *landed]
         while landed or not flight.is_empty:
             connection.close_if_unusable_or_obsolete()
             record(landed or flight.landed(patience=PATIENCE), now=clock())
             landed = []
 
 
-def prepare(seats: int, *, now: datetime) -> list[Call]:
+class Scribe:
+    """Records how calls ended. As a context it does so in a thread and a connection of its own:
+    what waits for the database then keeps no seat empty. Otherwise at once, in the caller's.
+    """
+
+    def __init__(self) -> None:
+        self._thread: ThreadPoolExecutor | None = None
+        self._written: Future[None] | None = None
+        self.unwritten: Landed = []
+
+    def __enter__(self) -> Self:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="scribe")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._thread:
+            self._thread.submit(connections.close_all).result()
+            self._thread.shutdown()
+            self._thread = None
+
+    def record(self, landed: Landed, *, now: datetime) -> None:
+        """Write these down, when those before are. Raises what went wrong with those before."""
+        self.finish()
+        if not landed:
+            return
+        self.unwritten = landed
+        if self._thread:
+            self._written = self._thread.submit(record, landed, now=now)
+        else:
+            record(landed, now=now)
+            self.unwritten = []
+
+    def finish(self) -> None:
+        """Wait until all is written. Raises what went wrong; ``unwritten`` then has the calls."""
+        if self._written:
+            written, self._written = self._written, None
+            written.result()
+            self.unwritten = []
+
+
+def prepare(
+    seats: int,
+    *,
+    now: datetime,
+    lines: Lines | None = None,
+    room: Room | None = None,
+) -> list[Call]:
     """Claim up to ``seats`` due rows and write their attempts down.
 
     Patients who wait for an answer come before reminders. Rows that turn out
     not to be sendable end here with their reason, and others take their seats.
     """
+    lines = lines or Lines()
     calls: list[Call] = []
-    while len(calls) < seats and (answers := claim(Reply.objects.all(), seats - len(calls), now=now)):
+    while len(calls) < seats and (answers := lines.replies.claim(seats - len(calls), now=now, room=room)):
         calls += _look(last_look.replies, answers, now)
-    while len(calls) < seats and (due := claim(ReminderDelivery.objects.all(), seats - len(calls), now=now)):
+    while len(calls) < seats and (due := lines.deliveries.claim(seats - len(calls), now=now, room=room)):
         calls += _look(last_look.deliveries, due, now)
     return calls
 
 
 def _look(look: Callable[..., list[Call]], claimed: Sequence[OutgoingMessage], now: datetime) -> list[Call]:
-    """The last look at claimed rows; none is called when somebody's locks crossed ours."""
+    """The last look at claimed rows: all at once, and one by one where that does not work.
+
+    Nothing is called whose attempt is not written down. A row that is left out
+    waits again when its lease ends.
+    """
     try:
         with transaction.atomic():
             return look(claimed, now=now)
-    except OperationalError as error:
+    except (OperationalError, InterfaceError) as error:
         if not isinstance(error.__cause__, DeadlockDetected):
             raise
-        # Nothing was written: their lease ends, and they wait again.
         logger.warning("last look rows=%d undone by a deadlock", len(claimed))
+    except DatabaseError as error:
+        logger.exception("last look rows=%d undone kind=%s", len(claimed), type(error).__name__)
+    if len(claimed) == 1:
         return []
+    return [call for row in claimed for call in _look(look, [row], now)]
 
 
-def claim(queue: QueueQuerySet[O], places: int, *, now: datetime) -> list[O]:
-    """Make up to ``places`` due rows ours until the lease ends."""
-    with transaction.atomic():
-        return queue.claim(places, now=now, lease=timedelta(seconds=settings.REMINDER_LEASE_SECONDS))
-
-
-def record(landed: Sequence[tuple[Call, Outcome]], *, now: datetime) -> None:
+def record(landed: Landed, *, now: datetime) -> None:
     """Write down how calls ended. A worker that lost its row to another changes none.
 
-    Each by itself: an odd answer must not cost its neighbours their outcome.
+    Acceptances all at once; where that does not work, each by itself: an odd
+    answer must not cost its neighbours their outcome.
     """
-    for call, outcome in landed:
-        try:
-            _record(call.row, outcome, now)
-        except (OperationalError, InterfaceError):
-            raise  # the database is gone: the ledger knows of the call, and a receipt will tell
-        except Exception as error:
-            logger.exception("call ref=%s odd answer kind=%s", call.message.reference, type(error).__name__)
-            _record(call.row, AnswerLost("odd_answer"), now)
-
-
-@transaction.atomic
-def _record(row: OutgoingMessage, outcome: Outcome, now: datetime) -> None:
-    attempt = DeliveryAttempt.objects.of(row).filter(number=row.attempt)
-    if isinstance(outcome, Receipt):
-        attempt.update(outcome=DeliveryAttempt.Outcome.ACCEPTED, message_id=outcome.message_id)
-        changes: dict[str, object] = {
-            "status": Status.SENT,
-            "message_id": outcome.message_id,
-            "sent_at": now,
-            "lease_until": None,
-        }
+    accepted = [(call, outcome) for call, outcome in landed if isinstance(outcome, Receipt)]
+    one_by_one: Landed = [(call, outcome) for call, outcome in landed if not isinstance(outcome, Receipt)]
+    try:
+        with transaction.atomic():
+            kept = _accept(accepted, now)
+    except (OperationalError, InterfaceError):
+        raise  # the database is gone: the ledger knows of the calls, and receipts will tell
+    except Exception as error:
+        logger.warning("record rows=%d one by one kind=%s", len(accepted), type(error).__name__)
+        one_by_one = landed
     else:
-        lost = isinstance(outcome, AnswerLost)
-        attempt.update(
+        for call, receipt in accepted:
+            status = Status.DELIVERED if receipt.is_delivered else Status.SENT
+            _tell(call.row, {"status": status}, now, was_kept=call.row.pk in kept)
+        _remember(accepted)
+    for call, outcome in one_by_one:
+        _record_alone(call, outcome, now)
+    meters.note([_ended(call.row, outcome, now) for call, outcome in landed])
+
+
+def _accept(accepted: Sequence[tuple[Call, Receipt]], now: datetime) -> set[Any]:
+    """Write acceptances into ledger and queues; returns the rows whose claim still stood."""
+    update_each(
+        DeliveryAttempt,
+        [
+            {
+                "pk": call.attempt_id,
+                "outcome": DeliveryAttempt.Outcome.ACCEPTED,
+                "message_id": receipt.message_id,
+            }
+            for call, receipt in accepted
+        ],
+    )
+    kept: set[Any] = set()
+    for queue in (Reply, ReminderDelivery):
+        kept |= update_each(
+            queue,
+            [
+                {
+                    "pk": call.row.pk,
+                    "attempt": call.row.attempt,
+                    "status": Status.DELIVERED if receipt.is_delivered else Status.SENT,
+                    "message_id": receipt.message_id,
+                    "sent_at": now,
+                    "delivered_at": now if receipt.is_delivered else None,
+                    "lease_until": None,
+                }
+                for call, receipt in accepted
+                if isinstance(call.row, queue)
+            ],
+            keys=("pk", "attempt"),
+            only_if={"status": [Status.SENDING, Status.UNKNOWN]},
+        )
+    return kept
+
+
+def _record_alone(call: Call, outcome: Outcome, now: datetime) -> None:
+    try:
+        if isinstance(outcome, Receipt):
+            with transaction.atomic():
+                kept = bool(_accept([(call, outcome)], now))
+            _tell(call.row, {"status": Status.SENT}, now, was_kept=kept)
+            _remember([(call, outcome)])
+            return
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as error:
+        logger.exception("call ref=%s odd answer kind=%s", call.message.reference, type(error).__name__)
+        outcome = AnswerLost("odd_answer")
+    lost = isinstance(outcome, AnswerLost)
+    changes = after_error(call.row, outcome, now)
+    with transaction.atomic():
+        DeliveryAttempt.objects.filter(pk=call.attempt_id).update(
             outcome=DeliveryAttempt.Outcome.LOST if lost else DeliveryAttempt.Outcome.REFUSED,
             error_code=outcome.code,
             error_message=outcome.detail[:500],
         )
-        changes = after_error(row, outcome, now)
-    kept = queue_of(row).held(row, also_unknown=isinstance(outcome, Receipt)).update(**changes)
-    if isinstance(outcome, Receipt):
-        reach.remember(row.patient_id, row.address, wa_id=outcome.wa_id, bsuid=outcome.user_id)
+        was_kept = queue_of(call.row).held(call.row).update(**changes)
+    _tell(call.row, changes, now, was_kept=bool(was_kept))
+
+
+def _remember(accepted: Sequence[tuple[Call, Receipt]]) -> None:
+    known_as.remember(
+        [
+            KnownAs(
+                patient_id=call.row.patient_id,
+                address=call.row.address,
+                wa_id=receipt.wa_id,
+                bsuid=receipt.user_id,
+            )
+            for call, receipt in accepted
+        ]
+    )
+
+
+def _tell(row: OutgoingMessage, changes: Mapping[str, object], now: datetime, *, was_kept: bool) -> None:
     logger.info(
         "%s id=%s attempt=%d channel=%s %s code=%s late_s=%d%s",
         row._meta.model_name, row.pk, row.attempt, row.channel, changes["status"],
         changes.get("error_code") or "-", (now - row.scheduled_for).total_seconds(),
-        "" if kept else " settled_elsewhere",
+        "" if was_kept else " settled_elsewhere",
     )  # fmt: skip
+
+
+def _ended(row: OutgoingMessage, outcome: Outcome, now: datetime) -> Ended:
+    if isinstance(outcome, Receipt):
+        late = (now - row.scheduled_for).total_seconds()
+        return Ended(channel=row.channel, outcome="accepted", late_seconds=late)
+    kinds = {AnswerLost: "lost", Throttled: "throttled"}
+    return Ended(channel=row.channel, outcome=kinds.get(type(outcome), "refused"), late_seconds=None)
 
 
 def tidy(*, now: datetime) -> None:

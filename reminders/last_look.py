@@ -10,17 +10,21 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
+from django.db.models.functions import Abs
+
 from appointments.models import Appointment, Patient
-from reminders import answers, reach, taps, timeline, wording
+from reminders import answers, calendar_file, links, reach, taps, timeline, wording
 from reminders.channels import get_channel
 from reminders.channels.base import Button, ChannelError, Message, Undeliverable
 from reminders.flight import Call
-from reminders.models import DeliveryAttempt, Mark, ReminderDelivery, Reply
+from reminders.models import DeliveryAttempt, ReminderDelivery, Reply
+from reminders.models.each import insert_each, update_each
 from reminders.models.outgoing import O, OutgoingMessage, QueueQuerySet
 from reminders.outcomes import after_error
 from reminders.reach import Reach
@@ -30,6 +34,8 @@ from reminders.visits import quiet_hours_of, why_void, words_of
 
 logger = logging.getLogger(__name__)
 Status = OutgoingMessage.Status
+# To read an instant costs more than most of what is done with it.
+_UNREAD = ("created_at", "sent_at", "delivered_at", "read_at", "given_up_at")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,52 +57,49 @@ class _Stop:
         return cls(changes={"status": status, "reason": reason})
 
 
+_Decision = _Letter | _Stop
+
+
 def deliveries(claimed: Sequence[ReminderDelivery], *, now: datetime) -> list[Call]:
     """The calls to make for claimed reminders; the others end here with their reason."""
     visits = _locked_visits(row.appointment_id for row in claimed)
     patients = _locked_patients(visits.values())
-    rows = _locked_rows(ReminderDelivery.objects.select_related("rule"), claimed)
+    rows = _locked_rows(ReminderDelivery.objects.defer(*_UNREAD), claimed)
     # Read only now: what was committed while we waited for a lock counts.
     reaches = reach.of(patients)
+    known = [*rows, *_others_that_may_speak(rows, now)]
+    _attach("rule", known)
     siblings: dict[UUID, list[ReminderDelivery]] = defaultdict(list)
-    for sibling in ReminderDelivery.objects.filter(appointment__in=visits).select_related("rule"):
+    for sibling in known:
         siblings[sibling.appointment_id].append(sibling)
-    calls = []
-    for row in rows:
+
+    def decide(row: ReminderDelivery) -> _Decision:
         visit = visits[row.appointment_id]
-        its_reach = reaches[visit.patient_id]
-        if _is_still_ours(row, claimed):
-            others = [other for other in siblings[visit.pk] if other.pk != row.pk]
-            decision = _guarded(row, now, lambda: _reminder(row, visit, its_reach, others, now))  # noqa: B023
-            calls += _carry_out(row, decision, now)
-    return calls
+        others = [other for other in siblings[visit.pk] if other.pk != row.pk]
+        return _reminder(row, visit, reaches[visit.patient_id], others, now)
+
+    return _carry_out([(row, _guarded(row, now, decide)) for row in rows], now)
 
 
 def replies(claimed: Sequence[Reply], *, now: datetime) -> list[Call]:
     """The calls to make for claimed answers."""
     visits = _locked_visits(row.appointment_id for row in claimed)
     _locked_patients(visits.values())
-    calls = []
-    for row in _locked_rows(Reply.objects.all(), claimed):
-        if _is_still_ours(row, claimed):
-            decision = _guarded(row, now, lambda: _answer(row, visits[row.appointment_id], now))  # noqa: B023
-            calls += _carry_out(row, decision, now)
-    return calls
+    rows = _locked_rows(Reply.objects.all(), claimed)
+
+    def decide(row: Reply) -> _Decision:
+        return _answer(row, visits[row.appointment_id], now)
+
+    return _carry_out([(row, _guarded(row, now, decide)) for row in rows], now)
 
 
-def _is_still_ours(row: OutgoingMessage, claimed: Iterable[OutgoingMessage]) -> bool:
-    return row.status == Status.SENDING and any(
-        (row.pk, row.attempt) == (mine.pk, mine.attempt) for mine in claimed
-    )
-
-
-def _guarded(row: OutgoingMessage, now: datetime, decide: Callable[[], _Letter | _Stop]) -> _Letter | _Stop:
+def _guarded(row: O, now: datetime, decide: Callable[[O], _Decision]) -> _Decision:
     """The decision; for a row that cannot be decided or composed, a later try and then the end.
 
     One broken row must not stop the others, nor come back for ever.
     """
     try:
-        return decide()
+        return decide(row)
     except Exception as error:
         logger.exception(
             "%s id=%s attempt=%d broken kind=%s",
@@ -110,38 +113,77 @@ def _guarded(row: OutgoingMessage, now: datetime, decide: Callable[[], _Letter |
         return _Stop(changes=after_error(row, verdict("bad_message"), now))
 
 
-def _carry_out(row: OutgoingMessage, decision: _Letter | _Stop, now: datetime) -> list[Call]:
-    if isinstance(decision, _Letter):
-        return [_write_down(row, decision, now)]
-    for name, value in {**decision.changes, "lease_until": None}.items():
+def _carry_out(decisions: Sequence[tuple[OutgoingMessage, _Decision]], now: datetime) -> list[Call]:
+    letters = [(row, decision) for row, decision in decisions if isinstance(decision, _Letter)]
+    withheld = _withheld(letters)
+    for row, decision in decisions:
+        if isinstance(decision, _Stop):
+            _stop_at(row, decision)
+        elif reason := withheld.get(decision.message.reference):
+            _stop_at(row, _Stop.at(Status.SKIPPED, reason))
+    return _write_down([(row, letter) for row, letter in letters if row.reference not in withheld], now)
+
+
+def _withheld(letters: Sequence[tuple[OutgoingMessage, _Letter]]) -> dict[str, Reason]:
+    """Reference → why a channel cannot carry a message at present."""
+    by_channel: dict[str, list[Message]] = defaultdict(list)
+    for row, letter in letters:
+        by_channel[row.channel].append(letter.message)
+    withheld: dict[str, Reason] = {}
+    for channel, messages in by_channel.items():
+        withheld |= get_channel(channel).withheld(messages)
+    return withheld
+
+
+def _stop_at(row: OutgoingMessage, stop: _Stop) -> None:
+    """End a row, or put it off. A trigger marks the visit: another channel may still reach the patient."""
+    for name, value in {**stop.changes, "lease_until": None}.items():
         setattr(row, name, value)
-    row.save(update_fields=[*decision.changes, "lease_until"])
+    row.save(update_fields=[*stop.changes, "lease_until"])
     logger.info(
         "%s id=%s attempt=%d %s reason=%s",
         row._meta.model_name, row.pk, row.attempt, row.status, row.reason or "-",
     )  # fmt: skip
-    if isinstance(row, ReminderDelivery) and row.status == Status.SKIPPED:
-        # Another channel of the rule may still reach the patient: the planner knows.
-        Mark.objects.create(
-            subject=Mark.Subject.APPOINTMENT, subject_id=str(row.appointment_id), changes_rules=False, at=now
+
+
+def _write_down(letters: Sequence[tuple[OutgoingMessage, _Letter]], now: datetime) -> list[Call]:
+    """The ledger rows and the stamps that say "attempted", before anything leaves."""
+    if not letters:
+        return []
+    attempts = []
+    stamps: list[dict[str, object]] = []
+    for row, letter in letters:
+        row.called_at = row.called_at or now
+        row.address = letter.message.to
+        stamp: dict[str, object] = {"pk": row.pk, "called_at": row.called_at, "address": row.address}
+        stamps.append(stamp | ({"says": row.says} if isinstance(row, Reply) else {}))
+        attempts.append(
+            {
+                "delivery": row.pk if isinstance(row, ReminderDelivery) else None,
+                "reply": row.pk if isinstance(row, Reply) else None,
+                "number": row.attempt,
+                "claimed_at": now,
+                "called_at": now,
+                "address": letter.message.to,
+                "payload": letter.payload,
+                "message_id": "",
+                "outcome": DeliveryAttempt.Outcome.OPEN,
+                "error_code": "",
+                "error_message": "",
+            }
         )
-    return []
-
-
-def _write_down(row: OutgoingMessage, letter: _Letter, now: datetime) -> Call:
-    """The ledger row and the stamp that says "attempted", before anything leaves."""
-    row.called_at = row.called_at or now
-    row.address = letter.message.to
-    row.save(update_fields=["called_at", "address", *(["says"] if isinstance(row, Reply) else [])])
-    DeliveryAttempt.objects.create(
-        **{"delivery" if isinstance(row, ReminderDelivery) else "reply": row},
-        number=row.attempt,
-        claimed_at=now,
-        called_at=now,
-        address=letter.message.to,
-        payload=letter.payload,
-    )
-    return Call(row=row, message=letter.message, payload=letter.payload)
+    # All of one queue.
+    update_each(type(letters[0][0]), stamps)
+    written = {
+        delivery or reply: pk
+        for pk, delivery, reply in insert_each(
+            DeliveryAttempt, attempts, returning=("pk", "delivery", "reply")
+        )
+    }
+    return [
+        Call(row=row, message=letter.message, payload=letter.payload, attempt_id=written[row.pk])
+        for row, letter in letters
+    ]
 
 
 # --- A reminder --------------------------------------------------------------------
@@ -170,7 +212,15 @@ def _reminder(
         asks_to_confirm=asks,
         time_left=visit.starts_at - now,
     )
-    return _Letter(message=message, payload=get_channel(row.channel).payload(message))
+    channel = get_channel(row.channel)
+    if channel.shows_pages:
+        message = replace(
+            message,
+            visit_link=links.visit_url(visit),
+            preferences_link=links.preferences_url(row),
+            entry=calendar_file.entry_of(visit),
+        )
+    return _Letter(message=message, payload=channel.payload(message))
 
 
 def _stop(
@@ -188,7 +238,7 @@ def _stop(
     if _is_superseded(row, others, now):
         return _Stop.at(Status.SKIPPED, Reason.SUPERSEDED)
     kind = ReminderType(row.reminder_type)
-    if obstacle := its_reach.obstacles(kind)[row.channel]:
+    if obstacle := its_reach.obstacle(row.channel, kind):
         return _Stop.at(Status.SKIPPED, obstacle)
     chance = timeline.next_chance(
         now, type=kind, channel=row.channel, starts_at=visit.starts_at, quiet=quiet_hours_of(visit)
@@ -220,6 +270,28 @@ def _is_superseded(row: ReminderDelivery, others: Sequence[ReminderDelivery], no
         if other.called_at or (other.status in waiting and _goes(other, now))
     ]
     return timeline.superseded_by(row.as_planned(), come)
+
+
+def _others_that_may_speak(rows: Sequence[ReminderDelivery], now: datetime) -> QuerySet[ReminderDelivery]:
+    """Other rows that were called or whose moment has come, as near to the visit as one of these."""
+    claimed = [row.pk for row in rows]
+    in_question = ReminderDelivery.objects.filter(
+        pk__in=claimed,
+        appointment=OuterRef("appointment"),
+        sequence=OuterRef("sequence"),
+        reminder_type=OuterRef("reminder_type"),
+        channel=OuterRef("channel"),
+    ).annotate(distance=Abs("offset_minutes"))
+    come = Q(status__in=(Status.PENDING, Status.SENDING), next_attempt_at__lte=now)
+    return (
+        ReminderDelivery.objects.filter(
+            come | Q(called_at__isnull=False), appointment__in={row.appointment_id for row in rows}
+        )
+        .exclude(pk__in=claimed)
+        .annotate(distance=Abs("offset_minutes"))
+        .filter(Exists(in_question.filter(distance__gte=OuterRef("distance"))))
+        .defer(*_UNREAD)
+    )
 
 
 def _goes(row: ReminderDelivery, now: datetime) -> bool:
@@ -271,13 +343,26 @@ def _answer(row: Reply, visit: Appointment, now: datetime) -> _Letter:
 
 
 def _locked_visits(ids: Iterable[UUID]) -> dict[UUID, Appointment]:
-    visits = (
-        Appointment.objects.filter(pk__in=set(ids))
-        .select_related("office", "doctor")
-        .select_for_update(of=("self",))
-        .order_by("pk")
-    )
+    locked = Appointment.objects.filter(pk__in=set(ids)).select_for_update().order_by("pk")
+    visits = list(
+        locked.defer(
+            "booked_at", "created_at", "sequence_at", "confirmed_at", "checked_in_at", "completed_at",
+            "cancelled_at",
+        )
+    )  # fmt: skip
+    _attach("office", visits)
+    _attach("doctor", visits)
     return {visit.pk: visit for visit in visits}
+
+
+def _attach(relation: str, rows: Sequence[Model]) -> None:
+    """Read what rows refer to, once for all: a batch has many visits and few doctors."""
+    if rows:
+        referred: type[Model] = rows[0]._meta.get_field(relation).related_model  # type: ignore[assignment]
+        ids = {getattr(row, f"{relation}_id") for row in rows} - {None}
+        found = referred._base_manager.in_bulk(ids)
+        for row in rows:
+            setattr(row, relation, found.get(getattr(row, f"{relation}_id")))
 
 
 def _locked_patients(visits: Collection[Appointment]) -> list[Patient]:
@@ -293,6 +378,7 @@ def _locked_patients(visits: Collection[Appointment]) -> list[Patient]:
 
 
 def _locked_rows(queue: QueueQuerySet[O], claimed: Sequence[O]) -> list[O]:
-    return list(
-        queue.filter(pk__in=[row.pk for row in claimed]).select_for_update(of=("self",)).order_by("pk")
-    )
+    """The rows as they are now, without those whose claim stands no more."""
+    attempts = {row.pk: row.attempt for row in claimed}
+    rows = queue.filter(pk__in=attempts).select_for_update(of=("self",)).order_by("pk")
+    return [row for row in rows if row.status == Status.SENDING and row.attempt == attempts[row.pk]]

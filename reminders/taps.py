@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from uuid import UUID
 
+from django.conf import settings
 from django.core.signing import BadSignature, Signer
 
 from appointments.models import Appointment
@@ -67,4 +69,9 @@ def read(text: str) -> Tap | None:
 
 
 def _signer() -> Signer:
-    return Signer(salt=_SALT)
+    return _signer_with(settings.SECRET_KEY, tuple(settings.SECRET_KEY_FALLBACKS))
+
+
+@lru_cache(maxsize=4)
+def _signer_with(key: str, fallbacks: tuple[str, ...]) -> Signer:
+    return Signer(key=key, salt=_SALT, fallback_keys=list(fallbacks))

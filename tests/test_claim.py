@@ -14,6 +14,7 @@ from appointments.models import Appointment
 from reminders import dispatch
 from reminders.channels.base import ChannelError, Message, Receipt
 from reminders.flight import Call
+from reminders.line import Line
 from reminders.models import DeliveryAttempt, ReminderDelivery
 from tests.factories import make_appointment, make_delivery, make_doctor, soon
 
@@ -22,7 +23,8 @@ LEASE = timedelta(minutes=2)
 
 def call_for(row: ReminderDelivery) -> Call:
     message = Message(to="+584125550000", reference=row.reference, kind="x", text="x")
-    return Call(row=row, message=message, payload={})
+    attempt = row.attempts.filter(number=row.attempt).first()
+    return Call(row=row, message=message, payload={}, attempt_id=attempt.pk if attempt else 0)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -35,7 +37,7 @@ def test_four_workers_that_claim_at_once_never_share_a_row():
     def work(_: int) -> list:
         start.wait()
         try:
-            claimed = dispatch.claim(ReminderDelivery.objects.all(), 15, now=clock.now())
+            claimed = Line(ReminderDelivery.objects.all()).claim(15, now=clock.now())
             return [row.pk for row in claimed]
         finally:
             connection.close()
@@ -52,25 +54,25 @@ def test_a_visit_that_the_desk_holds_is_left_for_later_and_not_waited_for():
     results = []
 
     def work() -> None:
-        results.append(dispatch.claim(ReminderDelivery.objects.all(), 5, now=clock.now()))
+        results.append(Line(ReminderDelivery.objects.all()).claim(5, now=clock.now()))
         connection.close()
 
     with transaction.atomic(), ThreadPoolExecutor(1) as pool:
         Appointment.objects.select_for_update().get(pk=row.appointment_id)
         pool.submit(work).result(timeout=10)
     assert results == [[]]
-    assert len(dispatch.claim(ReminderDelivery.objects.all(), 5, now=clock.now())) == 1
+    assert len(Line(ReminderDelivery.objects.all()).claim(5, now=clock.now())) == 1
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("outcome", [Receipt(message_id="wamid.late"), ChannelError("131016")])
 def test_a_worker_that_lost_its_lease_changes_nothing(outcome):
     row = make_delivery()
-    [stale] = dispatch.claim(ReminderDelivery.objects.all(), 1, now=clock.now())
+    [stale] = Line(ReminderDelivery.objects.all()).claim(1, now=clock.now())
     # Its lease ran out before the call; another worker holds the row by now.
     dispatch.tidy(now=clock.now() + LEASE + timedelta(seconds=1))
     ReminderDelivery.objects.update(next_attempt_at=clock.now())
-    [holder] = dispatch.claim(ReminderDelivery.objects.all(), 1, now=clock.now())
+    [holder] = Line(ReminderDelivery.objects.all()).claim(1, now=clock.now())
     before = ReminderDelivery.objects.values().get(pk=row.pk)
     dispatch.record([(call_for(stale), outcome)], now=clock.now())
     assert ReminderDelivery.objects.values().get(pk=row.pk) == before
@@ -83,7 +85,7 @@ def test_a_worker_that_lost_its_lease_changes_nothing(outcome):
 @pytest.mark.django_db
 def test_a_worker_dead_before_the_call_leaves_the_row_pending_and_the_death_counts():
     row = make_delivery()
-    dispatch.claim(ReminderDelivery.objects.all(), 1, now=clock.now())
+    Line(ReminderDelivery.objects.all()).claim(1, now=clock.now())
     dispatch.tidy(now=clock.now() + LEASE + timedelta(seconds=1))
     row.refresh_from_db()
     assert (row.status, row.attempt, row.retry_count, row.lease_until) == ("pending", 1, 1, None)
@@ -113,13 +115,13 @@ def test_a_row_that_kills_its_workers_ends(settings):
     row = make_delivery(useful_until=clock.now() + timedelta(days=30))
     now = clock.now()
     for _ in range(settings.REMINDER_MAX_ATTEMPTS):
-        assert dispatch.claim(ReminderDelivery.objects.all(), 1, now=now)
+        assert Line(ReminderDelivery.objects.all()).claim(1, now=now)
         now += timedelta(hours=1)
         dispatch.tidy(now=now)
         now += timedelta(hours=1)
     row.refresh_from_db()
     assert (row.status, row.reason) == ("failed", "attempts_exhausted")
-    assert not dispatch.claim(ReminderDelivery.objects.all(), 1, now=now)
+    assert not Line(ReminderDelivery.objects.all()).claim(1, now=now)
 
 
 @pytest.mark.django_db

@@ -11,6 +11,7 @@ from appointments import clock
 from appointments.models import Appointment, Patient
 from reminders import dispatch
 from reminders.flight import Flight
+from reminders.line import Line
 from reminders.models import ReminderDelivery
 from tests.engine import wait_for
 from tests.factories import make_appointment, make_delivery, make_doctor, soon
@@ -44,7 +45,7 @@ def test_locks_that_cross_ours_cost_one_turn_and_nothing_else():
     """The desk holds the patient and then wants the visit, as the last look does the other way round."""
     visit = make_appointment(at=soon(), doctor=make_doctor())
     row = make_delivery(appointment=visit)
-    [claimed] = dispatch.claim(ReminderDelivery.objects.all(), 1, now=clock.now())
+    [claimed] = Line(ReminderDelivery.objects.all()).claim(1, now=clock.now())
     outcomes: list[object] = []
 
     def look() -> None:

@@ -76,7 +76,7 @@ def in_the_air(who: str = "ana", *, visit: Appointment | None = None, hours: flo
 def accepted(row: ReminderDelivery, wamid: str) -> ReminderDelivery:
     """The same after Meta's answer was recorded."""
     message = Message(to=row.address, reference=row.reference, kind="x", text="x")
-    call = Call(row=row, message=message, payload={})
+    call = Call(row=row, message=message, payload={}, attempt_id=row.attempts.get().pk)
     dispatch.record([(call, Receipt(message_id=wamid))], now=clock.now())
     row.refresh_from_db()
     return row

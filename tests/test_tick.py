@@ -10,6 +10,7 @@ from django.db import connection
 
 from appointments import clock
 from reminders import tick as turns
+from reminders.flight import Flight
 from reminders.models import Heartbeat, Mark
 from tests.factories import MARK, make_appointment, make_patient
 
@@ -32,7 +33,8 @@ def test_a_tick_that_is_told_to_stop_claims_nothing_more():
 def test_a_fault_of_one_part_does_not_stop_the_others(no_patient_in_the_logs):
     make_appointment(patient=make_patient(full_name=f"Ana {MARK}"))
     Mark.objects.create(subject="appointment", subject_id="no-uuid", at=clock.now())
-    turns.housekeep(now=clock.now())
+    with Flight(1) as flight:
+        turns.housekeep(now=clock.now(), flight=flight)
     assert any("tick part failed kind=ValueError" in line for line in no_patient_in_the_logs.lines)
 
 

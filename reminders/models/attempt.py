@@ -37,10 +37,15 @@ class DeliveryAttempt(models.Model):
         LOST = "lost", _("Respuesta perdida")
 
     delivery = models.ForeignKey(
-        ReminderDelivery, models.PROTECT, null=True, related_name="attempts", verbose_name=_("envío")
+        ReminderDelivery,
+        models.PROTECT,
+        db_index=False,
+        null=True,
+        related_name="attempts",
+        verbose_name=_("envío"),
     )
     reply = models.ForeignKey(
-        Reply, models.PROTECT, null=True, related_name="attempts", verbose_name=_("respuesta")
+        Reply, models.PROTECT, db_index=False, null=True, related_name="attempts", verbose_name=_("respuesta")
     )
     number = models.PositiveIntegerField(_("número"))
     claimed_at = models.DateTimeField(_("tomado"))
@@ -64,6 +69,7 @@ class DeliveryAttempt(models.Model):
                 | Q(delivery__isnull=True, reply__isnull=False),
                 name="attempt_of_one_thing",
             ),
+            # These two serve the attempts of a row too.
             models.UniqueConstraint(fields=["delivery", "number"], name="attempt_once_per_delivery"),
             models.UniqueConstraint(fields=["reply", "number"], name="attempt_once_per_reply"),
             # Serves receipts too: the attempt of a provider's id.

@@ -7,11 +7,11 @@ that it may come from, and the row count says whether it happened.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection
 from datetime import datetime, timedelta
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from django.db import models
-from django.db.models import F
+from django.db import connection, models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
@@ -25,12 +25,17 @@ O = TypeVar("O", bound="OutgoingMessage")  # noqa: E741
 class QueueQuerySet(ScopedQuerySet[O]):
     """The questions that the dispatcher asks a queue."""
 
-    nearest_first: ClassVar[tuple[str, ...]] = ("next_attempt_at", "pk")
-    locked: ClassVar[tuple[str, ...]] = ("self",)
+    nearest_first: ClassVar[tuple[Any, ...]] = ("next_attempt_at", "pk")
+    lock_too: ClassVar[str] = ""
+    """What a claim locks beside the queue's row ``q``, as a JOIN; held by somebody, the row is left."""
 
     def due(self, now: datetime) -> QueueQuerySet[O]:
         """Rows to be sent by now."""
         return self.filter(status=OutgoingMessage.Status.PENDING, next_attempt_at__lte=now)
+
+    def line_up(self, now: datetime, *, limit: int) -> list[tuple[Any, str]]:
+        """Who is next: id and channel of due rows in their order. No claim: others read the same."""
+        return list(self.due(now).order_by(*self.nearest_first).values_list("pk", "channel")[:limit])
 
     def abandoned(self, now: datetime) -> QueueQuerySet[O]:
         """Rows whose worker let its lease run out, most probably by dying."""
@@ -44,28 +49,26 @@ class QueueQuerySet(ScopedQuerySet[O]):
         """Rows of which no receipt has told in the time that we wait for one."""
         return self.filter(status=OutgoingMessage.Status.UNKNOWN, next_attempt_at__lte=now)
 
-    def claim(self, limit: int, *, now: datetime, lease: timedelta) -> list[O]:
-        """Take up to ``limit`` due rows, which nobody else can then take.
+    def claim(self, ids: Collection[Any], *, now: datetime, lease: timedelta) -> list[O]:
+        """Take those of the rows that are due and that nobody holds; nobody else can then take them.
 
-        Call within a transaction. ``attempt`` rises: it is the token with which
-        the holder proves later that the row is still theirs.
+        ``attempt`` rises: it is the token with which the holder proves later that
+        the row is still theirs. What is returned knows its key, attempt and visit only.
         """
-        rows = list(
-            self.due(now)
-            .select_related(*(name for name in self.locked if name != "self"))
-            .select_for_update(skip_locked=True, of=self.locked)
-            .order_by(*self.nearest_first)[:limit]
-        )
-        self.filter(pk__in=[row.pk for row in rows]).update(
-            status=OutgoingMessage.Status.SENDING, attempt=F("attempt") + 1, lease_until=now + lease
-        )
-        for row in rows:
-            row.status, row.attempt, row.lease_until = (
-                OutgoingMessage.Status.SENDING,
-                row.attempt + 1,
-                now + lease,
+        table = self.model._meta.db_table
+        # One statement, one commit. Every name is ours.
+        sql = f"""
+            WITH free AS MATERIALIZED (
+                SELECT q.id FROM {table} q {self.lock_too}
+                WHERE q.id = ANY(%s) AND q.status = 'pending' AND q.next_attempt_at <= %s
+                FOR UPDATE SKIP LOCKED
             )
-        return rows
+            UPDATE {table} t SET status = 'sending', attempt = t.attempt + 1, lease_until = %s
+            FROM free WHERE t.id = free.id RETURNING t.id, t.attempt, t.appointment_id"""  # noqa: S608
+        with connection.cursor() as cursor:
+            cursor.execute(sql, [list(ids), now, now + lease])
+            known = ["id", "attempt", "appointment_id"]
+            return [self.model.from_db(self.db, known, row) for row in cursor.fetchall()]
 
     def held(self, row: OutgoingMessage, *, also_unknown: bool = False) -> QueueQuerySet[O]:
         """The row itself, as long as the claim that it was read with still stands.
