@@ -63,6 +63,8 @@ class Mark(models.Model):
         indexes = [
             # For planning right after a booking: the marks of one visit.
             models.Index(fields=["subject_id"], name="mark_of_visit"),
+            # For health: the visits whose planning fails.
+            models.Index(fields=["tries"], name="mark_postponed", condition=Q(not_before__isnull=False)),
         ]
 
     def __str__(self) -> str:
