@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from datetime import date, datetime, time
+from typing import TypeVar
 
 from django.utils.translation import gettext as _
 
 from appointments import names
 
+T = TypeVar("T")
 LONGEST_IDENTIFIER = 100
 LEAST_MINUTES, MOST_MINUTES = 5, 480
 YES = {"si", "s", "yes", "y", "x", "1", "true", "verdadero", "acepta"}
@@ -87,6 +90,11 @@ def minutes(text: str) -> int | None:
         length = int(found[1]) * 60
     else:
         raise BadCell(_("«%s» no es una duración; se esperan minutos, por ejemplo 30.") % text)
+    return within_bounds(length, text)
+
+
+def within_bounds(length: int, text: str) -> int:
+    """The minutes, if a visit may last so long; ``text`` is how the file says it."""
     if not LEAST_MINUTES <= length <= MOST_MINUTES:
         raise BadCell(
             _("La duración «%(text)s» no está entre %(least)d y %(most)d minutos.")
@@ -123,3 +131,12 @@ def yes_or_no(text: str) -> bool | None:
     if said not in YES | NO:
         raise BadCell(_("«%s» no es ni sí ni no.") % text)
     return said in YES
+
+
+def or_nothing(read_cell: Callable[[str], T | None], text: str, name: str, notes: list[str]) -> T | None:
+    """An optional cell: what cannot be read counts as not said, with a note."""
+    try:
+        return read_cell(text)
+    except BadCell as problem:
+        notes.append(f"{name}: {problem}")
+        return None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
+from functools import lru_cache
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
@@ -11,7 +13,7 @@ from django.db import models
 from django.utils.translation import gettext as _
 
 from appointments import local_time, names, phones
-from appointments.agenda_reading import Line
+from appointments.agenda_lines import Line
 from appointments.models import Doctor, Office, Specialty
 
 FARTHEST_DAYS = 731
@@ -49,14 +51,17 @@ class Directory:
 
     def __init__(self, doctors: models.QuerySet[Doctor], *, now: datetime) -> None:
         self._doctors = list(doctors.prefetch_related("offices"))
+        self._by_name: dict[str, list[Doctor]] = defaultdict(list)
+        for doctor in self._doctors:
+            self._by_name[names.fold_without_title(doctor.name)].append(doctor)
         self._specialties = list(Specialty.objects.all())
         self._now = now
 
     def entry(self, line: Line) -> Entry:
         """The line, understood. Raises Refused."""
         notes = list(line.notes)
-        doctor = self._doctor(line.doctor)
-        office = self._office(line.office, doctor)
+        doctor = self._doctor(line.doctor) if line.doctor else self._host(line)
+        office = self._office(line, doctor, notes)
         day, start = self._hour(line, office, notes)
         return Entry(
             line=line,
@@ -65,15 +70,18 @@ class Directory:
             specialty=self._specialty(line.specialty),
             date=day,
             start=start,
-            phone=_phone(line.phone, notes),
+            phone=_phone(line.phone, office, notes),
             email=_email(line.email, notes),
             booked_at=self._booked_at(line.booked_at, office, notes),
             notes=tuple(notes),
         )
 
+    def doctors(self, name: str) -> list[Doctor]:
+        """The doctor of that name, or without a name all who may be named. Raises Refused."""
+        return [self._doctor(name)] if name else self._doctors
+
     def _doctor(self, name: str) -> Doctor:
-        wanted = names.fold_without_title(name)
-        found = [doctor for doctor in self._doctors if names.fold_without_title(doctor.name) == wanted]
+        found = self._by_name.get(names.fold_without_title(name), [])
         if len(found) > 1:
             raise Refused(_("Hay más de un médico llamado «%s».") % name)
         if not found:
@@ -81,16 +89,45 @@ class Directory:
             raise Refused(_with_nearest(problem, name, [str(doctor) for doctor in self._doctors]))
         return found[0]
 
-    def _office(self, name: str, doctor: Doctor) -> Office:
+    def _host(self, line: Line) -> Doctor:
+        """The one doctor whom a host, or the calendar's own name, names."""
+        texts = [f" {names.fold_without_title(host)} " for host in line.hosts]
+        found = {
+            doctor
+            for name, doctors in self._by_name.items()
+            for doctor in doctors
+            if any(f" {name} " in text for text in texts)
+        }
+        if len(found) != 1:
+            raise Refused(
+                _("Falta el médico: escriba «Médico: …» en la descripción, o importe con --doctor.")
+            )
+        return found.pop()
+
+    def _office(self, line: Line, doctor: Doctor, notes: list[str]) -> Office:
         offices = list(doctor.offices.all())
-        if not name:
-            if len(offices) == 1:
-                return offices[0]
+        place = f" {names.fold(line.location)} "
+        if told := [
+            office for office in offices if line.location and f" {names.fold(office.name)} " in place
+        ]:
+            # «Torre Médica, piso 3» names also «Torre Médica».
+            return max(told, key=lambda office: len(office.name))
+        if line.office:
+            return self._office_named(line.office, doctor, offices)
+        if len(offices) != 1:
             places = ", ".join(f"«{office}»" for office in offices) or _("ningún consultorio")
             raise Refused(
                 _("Falta el consultorio: %(doctor)s atiende en %(places)s.")
                 % {"doctor": doctor, "places": places}
             )
+        if line.location:
+            notes.append(
+                _("El lugar «%(location)s» no es un consultorio de %(doctor)s: se tomó «%(office)s».")
+                % {"location": line.location[:80], "doctor": doctor, "office": offices[0]}
+            )
+        return offices[0]
+
+    def _office_named(self, name: str, doctor: Doctor, offices: list[Office]) -> Office:
         for office in offices:
             if names.fold(office.name) == names.fold(name):
                 return office
@@ -113,18 +150,21 @@ class Directory:
                 _("La fecha %s está a más de dos años de hoy: parece un error al escribirla.")
                 % f"{line.date:%d/%m/%Y}"
             )
-        kept = local_time.moved_out_of_gap(line.date, line.start, office.zone)
-        if not local_time.exists(line.date, line.start, office.zone):
+        zone = line.zone or office.zone
+        # In the clock of the office: the file may tell it in another.
+        kept = local_time.instant(line.date, line.start, zone).astimezone(office.zone)
+        day, start = kept.date(), kept.time().replace(fold=0)
+        if not local_time.exists(line.date, line.start, zone):
             notes.append(
                 _("A las %(typed)s de ese día el reloj se adelanta: se tomó %(kept)s")
-                % {"typed": local_time.as_told(line.start), "kept": local_time.as_told(kept.time())}
+                % {"typed": local_time.as_told(line.start), "kept": local_time.as_told(start)}
             )
-        if local_time.is_repeated(line.date, line.start, office.zone):
+        if local_time.is_repeated(day, start, office.zone):
             notes.append(
                 _("Las %s ocurren dos veces ese día, porque el reloj se atrasa: se tomó la primera.")
-                % local_time.as_told(line.start)
+                % local_time.as_told(start)
             )
-        return kept.date(), kept.time()
+        return day, start
 
     def _booked_at(self, told: datetime | None, office: Office, notes: list[str]) -> datetime | None:
         if told is None:
@@ -136,7 +176,7 @@ class Directory:
         return booked_at.astimezone(UTC)
 
 
-def _phone(typed: str, notes: list[str]) -> str:
+def _phone(typed: str, office: Office, notes: list[str]) -> str:
     if not typed:
         return ""
     try:
@@ -144,8 +184,19 @@ def _phone(typed: str, notes: list[str]) -> str:
     except phones.NotAPhone as problem:
         notes.append(_("%s La cita entra sin teléfono, y no habrá WhatsApp.") % problem)
         return ""
+    if phone.e164 == _dialled(office.phone):
+        notes.append(_("%s es el teléfono del consultorio: la cita entra sin teléfono.") % phone.e164)
+        return ""
     notes.extend(phone.notes)
     return phone.e164
+
+
+@lru_cache
+def _dialled(typed: str) -> str:
+    try:
+        return phones.normalise(typed).e164
+    except phones.NotAPhone:
+        return ""
 
 
 def _email(typed: str, notes: list[str]) -> str:

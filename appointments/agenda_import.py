@@ -2,33 +2,39 @@
 
 Two steps: ``read`` makes lines of bytes, ``take_in`` makes visits of lines. A
 line stands or falls alone, in a transaction of its own, and taking a file in
-twice changes nothing. A visit that the file no longer names stays as it is.
+twice changes nothing. A visit that the file no longer names stays as it is;
+one that it calls off is cancelled.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import permutations
+from typing import Literal
 
 from django.db import models, transaction
 from django.utils.translation import gettext as _
 
-from appointments import booking, local_time, signals
-from appointments.agenda_directory import Directory, Entry, Refused
+from appointments import agenda_visits as visits
+from appointments import booking, signals
+from appointments.agenda_calendar import Piece
+from appointments.agenda_directory import FARTHEST_DAYS, Directory, Entry, Refused
+from appointments.agenda_lines import BadLine, CalledOff, Line, NotVisit, Remark, Told
 from appointments.agenda_patients import PatientBook
-from appointments.agenda_reading import BadLine, Line, Remark, read
-from appointments.models import Appointment, AppointmentHistory, Doctor, Patient
+from appointments.agenda_reading import read
+from appointments.agenda_series import Series
+from appointments.models import Doctor
 
-__all__ = ["BadLine", "Line", "Remark", "Report", "read", "take_in"]
+__all__ = ["BadLine", "Line", "NotVisit", "Remark", "Report", "Told", "read", "take_in"]
 
 logger = logging.getLogger(__name__)
 
-IMPORT = booking.Actor(source=AppointmentHistory.Source.IMPORT)
+Outcome = Literal["created", "moved", "unchanged", "cancelled"]
 
 
 @dataclass(kw_only=True)
@@ -38,18 +44,20 @@ class Report:
     created: int = 0
     moved: int = 0
     unchanged: int = 0
+    cancelled: int = 0
     notes: list[Remark] = field(default_factory=list)
+    not_visits: list[NotVisit] = field(default_factory=list)
     bad: list[BadLine] = field(default_factory=list)
 
 
 def take_in(
-    lines: Iterable[Line | BadLine | Remark],
+    lines: Iterable[Piece],
     *,
     doctors: models.QuerySet[Doctor],
     now: datetime,
     dry_run: bool,
 ) -> Report:
-    """Book, move and complete what the lines say, for these doctors only.
+    """Book, move, complete and cancel what the lines say, for these doctors only.
 
     A dry run does all of it, and undoes it at the end.
     """
@@ -65,11 +73,15 @@ class _Intake:
         self._directory = Directory(doctors, now=now)
         self._patients = PatientBook([])
         self._now = now
+        self._called_off: list[CalledOff] = []
         self._report = Report()
 
-    def take_in(self, lines: Iterable[Line | BadLine | Remark]) -> Report:
+    def take_in(self, lines: Iterable[Piece]) -> Report:
         entries = list(self._entries(lines))
         self._patients = PatientBook(entries)
+        # First, so that what is called off leaves its time to others.
+        for called_off in self._called_off:
+            self._call_off(called_off)
         waiting = self._without_doubles(entries)
         # A visit may move to a time that a later line frees: ask those again
         # for as long as it helps.
@@ -79,62 +91,98 @@ class _Intake:
             waiting = refused
         for entry in refused:
             self._refuse(entry.line, str(booking.SlotTaken()))
-        self._report.notes.sort(key=lambda note: note.number)
-        self._report.bad.sort(key=lambda line: line.number)
+        for told in (self._report.notes, self._report.not_visits, self._report.bad):
+            told.sort(key=lambda piece: piece.number)
         return self._report
 
-    def _entries(self, lines: Iterable[Line | BadLine | Remark]) -> Iterator[Entry]:
+    def _entries(self, lines: Iterable[Piece]) -> Iterator[Entry]:
         for line in lines:
-            if isinstance(line, BadLine):
-                self._report.bad.append(line)
-            elif isinstance(line, Remark):
-                self._report.notes.append(line)
-            else:
-                try:
-                    yield self._directory.entry(line)
-                except Refused as problem:
-                    self._refuse(line, str(problem))
+            for piece in line.visits(now=self._now) if isinstance(line, Series) else [line]:
+                match piece:
+                    case BadLine():
+                        self._report.bad.append(piece)
+                    case Remark():
+                        self._report.notes.append(piece)
+                    case NotVisit():
+                        self._report.not_visits.append(piece)
+                    case CalledOff():
+                        self._called_off.append(piece)
+                    case Line() if piece.title and self._is_long_past(piece):
+                        reason = _("es de hace más de dos años.")
+                        self._report.not_visits.append(
+                            NotVisit(number=piece.number, title=piece.title, reason=reason)
+                        )
+                    case Line():
+                        try:
+                            yield self._directory.entry(piece)
+                        except Refused as problem:
+                            self._refuse(piece, str(problem))
+
+    def _is_long_past(self, line: Line) -> bool:
+        """A table is cut to size before it is exported; a calendar always brings its whole past."""
+        return (self._now.date() - line.date).days > FARTHEST_DAYS
 
     def _without_doubles(self, entries: list[Entry]) -> list[Entry]:
         doubles = _doubles(entries)
-        for entry in entries:
-            if problem := doubles.get(entry.line.number):
-                self._refuse(entry.line, problem)
-        return [entry for entry in entries if entry.line.number not in doubles]
+        for place, problem in doubles.items():
+            self._refuse(entries[place].line, problem)
+        return [entry for place, entry in enumerate(entries) if place not in doubles]
 
     def _take_in_or_wait(self, entry: Entry) -> bool:
         """Whether the line is settled, one way or another; if not, its time is taken."""
         notes = list(entry.notes)
         try:
-            with transaction.atomic():
-                outcome = self._settle(entry, notes)
+            self._carry_out(entry.line, notes, lambda: self._settle(entry, notes))
         except booking.SlotTaken:
             return False
+        return True
+
+    def _call_off(self, called_off: CalledOff) -> None:
+        notes: list[str] = []
+
+        def cancel() -> dict[Outcome, int]:
+            doctors = self._directory.doctors(called_off.doctor)
+            cancelled = visits.call_off(called_off, doctors, notes, now=self._now)
+            # What a series no longer holds has no line of its own.
+            return {"cancelled": cancelled} if cancelled or called_off.until else {"unchanged": 1}
+
+        self._carry_out(called_off, notes, cancel)
+
+    def _carry_out(
+        self, line: Line | CalledOff, notes: list[str], act: Callable[[], dict[Outcome, int]]
+    ) -> None:
+        """One line, in a transaction of its own, into the report."""
+        try:
+            with transaction.atomic():
+                counts = act()
+        except booking.SlotTaken:
+            raise
         except Refused as problem:
-            self._refuse(entry.line, str(problem))
+            self._refuse(line, str(problem))
         except Exception as fault:
             # A receiver's, or the database's: it costs this line alone. Its words
             # may hold the patient's, so the log has only its kind.
-            logger.error("agenda line=%d outcome=fault kind=%s", entry.line.number, type(fault).__name__)
-            self._refuse(entry.line, _("No se pudo guardar por un fallo interno; intente de nuevo."))
+            logger.error("agenda line=%d outcome=fault kind=%s", line.number, type(fault).__name__)
+            self._refuse(line, _("No se pudo guardar por un fallo interno; intente de nuevo."))
         else:
-            setattr(self._report, outcome, getattr(self._report, outcome) + 1)
-            self._report.notes += [Remark(number=entry.line.number, text=note) for note in notes]
-        return True
+            for outcome, count in counts.items():
+                setattr(self._report, outcome, getattr(self._report, outcome) + count)
+            self._report.notes += [Remark(number=line.number, title=line.title, text=note) for note in notes]
 
-    def _settle(self, entry: Entry, notes: list[str]) -> str:
-        """Find or book the visit and make it what the line says; which counter of the report it is."""
-        _lock_visits(entry)
-        visit = _visit_by_identifier(entry)
+    def _settle(self, entry: Entry, notes: list[str]) -> dict[Outcome, int]:
+        """Find or book the visit and make it what the line says."""
+        outcome: Outcome
+        known = visits.meant(entry, self._patients.namesakes(entry))
+        visit = visits.by_identifier(known, entry)
         if visit:
             patient = self._patients.of_visit(visit, entry, notes)
         else:
-            patient = self._patients.of_line(entry, notes)
-            visit = _visit_by_day(entry, patient)
+            patient = self._patients.of_line(entry, known, notes)
+            visit = visits.by_day(known, entry, patient)
         if visit:
-            outcome = "moved" if _bring_up_to_date(visit, entry, notes) else "unchanged"
+            outcome = "moved" if visits.bring_up_to_date(visit, entry, notes) else "unchanged"
         else:
-            visit = _book(entry, patient)
+            visit = visits.book(entry, patient)
             outcome = "created"
         signals.line_read.send(
             sender=Line,
@@ -143,118 +191,31 @@ class _Intake:
             accepts_whatsapp=entry.line.accepts_whatsapp,
             now=self._now,
         )
-        return outcome
+        return {outcome: 1}
 
-    def _refuse(self, line: Line, reason: str) -> None:
-        self._report.bad.append(BadLine(number=line.number, reason=reason))
+    def _refuse(self, line: Line | CalledOff, reason: str) -> None:
+        self._report.bad.append(BadLine(number=line.number, title=line.title, reason=reason))
 
 
 def _doubles(entries: list[Entry]) -> dict[int, str]:
-    """Lines that cannot be told apart, by number, each with its sentence."""
+    """Lines that cannot be told apart, by their place among the entries, each with its sentence."""
     problems = {}
     same_identifier, same_day = defaultdict(list), defaultdict(list)
-    for entry in entries:
+    for place, entry in enumerate(entries):
         if entry.line.external_id:
-            same_identifier[entry.doctor.pk, entry.line.external_id].append(entry)
-        same_day[entry.doctor.pk, entry.folded_name, entry.date].append(entry)
+            same_identifier[entry.doctor.pk, entry.line.external_id].append((place, entry))
+        same_day[entry.doctor.pk, entry.folded_name, entry.date].append((place, entry))
     for group in same_identifier.values():
-        for entry, other in permutations(group, 2):
-            problems[entry.line.number] = _(
+        for (place, entry), (_place, other) in permutations(group, 2):
+            problems[place] = _(
                 "El identificador «%(id)s» está también en la línea %(other)d: cada cita necesita el suyo."
             ) % {"id": entry.line.external_id, "other": other.line.number}
     for group in same_day.values():
-        for entry, other in permutations(group, 2):
+        for (place, entry), (_place, other) in permutations(group, 2):
             are_one_person = not entry.phone or not other.phone or entry.phone == other.phone
             if are_one_person and not entry.line.external_id:
-                problems[entry.line.number] = (
+                problems[place] = (
                     _("El paciente tiene otra cita ese día en la línea %d: cada una necesita identificador.")
                     % other.line.number
                 )
     return problems
-
-
-def _lock_visits(entry: Entry) -> None:
-    """Take the visits that the line may mean before its patient: the order in which sending takes them."""
-    of_line = models.Q(date=entry.date)
-    if entry.line.external_id:
-        of_line |= models.Q(external_id=entry.line.external_id)
-    visits = Appointment.objects.filter(of_line, doctor=entry.doctor).order_by("pk")
-    list(visits.select_for_update(of=("self",)).values_list("pk"))
-
-
-def _visit_by_identifier(entry: Entry) -> Appointment | None:
-    if not entry.line.external_id:
-        return None
-    known = Appointment.objects.filter(doctor=entry.doctor, external_id=entry.line.external_id)
-    return known.select_related("patient", "office").first()
-
-
-def _visit_by_day(entry: Entry, patient: Patient) -> Appointment | None:
-    """The patient's visit of that day; of a cancelled one, only if it was for the same time."""
-    that_day = Appointment.objects.filter(doctor=entry.doctor, patient=patient, date=entry.date)
-    visits = list(that_day.select_related("office"))
-    same_time = [visit for visit in visits if visit.start_time == entry.start]
-    if entry.line.external_id:
-        # Booked before the agenda gave it an identifier.
-        return next((visit for visit in same_time if not visit.external_id), None)
-    standing = [visit for visit in visits if visit.status != Appointment.Status.CANCELLED]
-    if len(standing) > 1:
-        standing = [visit for visit in standing if visit in same_time]
-        if not standing:
-            raise Refused(_("El paciente tiene varias citas ese día: hace falta un identificador."))
-    return next(iter(standing or same_time), None)
-
-
-def _book(entry: Entry, patient: Patient) -> Appointment:
-    length = {"duration_minutes": entry.line.duration_minutes} if entry.line.duration_minutes else {}
-    return booking.book(
-        doctor=entry.doctor,
-        patient=patient,
-        office=entry.office,
-        specialty=entry.specialty,
-        date=entry.date,
-        start_time=entry.start,
-        booked_at=entry.booked_at,
-        external_id=entry.line.external_id,
-        actor=IMPORT,
-        **length,
-    )
-
-
-def _bring_up_to_date(visit: Appointment, entry: Entry, notes: list[str]) -> bool:
-    """Make an existing visit what the line says; whether that moved it."""
-    _complete(visit, entry)
-    if visit.status in Appointment.OPEN:
-        return booking.reschedule(
-            visit,
-            date=entry.date,
-            start_time=entry.start,
-            office=entry.office,
-            duration_minutes=entry.line.duration_minutes,
-            actor=IMPORT,
-        )
-    if visit.status == Appointment.Status.CANCELLED:
-        notes.append(_("La cita está cancelada aquí: sigue cancelada; si vale, repóngala a mano."))
-    elif (visit.date, visit.start_time) != (entry.date, entry.start):
-        notes.append(
-            _("La cita ya está «%(status)s»: sigue a las %(start)s del %(date)s.")
-            % {
-                "status": visit.get_status_display(),
-                "start": local_time.as_told(visit.start_time),
-                "date": f"{visit.date:%d/%m/%Y}",
-            }
-        )
-    return False
-
-
-def _complete(visit: Appointment, entry: Entry) -> None:
-    """Fill in what is no part of the schedule."""
-    news: dict[str, object] = {}
-    if entry.line.external_id != visit.external_id and entry.line.external_id:
-        news["external_id"] = entry.line.external_id
-    if entry.specialty and entry.specialty.pk != visit.specialty_id:
-        news["specialty"] = entry.specialty
-    if entry.booked_at and not visit.booked_at:
-        news["booked_at"] = entry.booked_at
-    if news:
-        Appointment.objects.filter(pk=visit.pk).update(**news)

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from appointments import names
 from appointments.agenda_directory import Entry, Refused
-from appointments.models import Appointment, Doctor, Patient
+from appointments.models import Appointment, Patient
 
 
 class PatientBook:
@@ -30,37 +30,62 @@ class PatientBook:
         """The patient of a visit that the line names by its identifier. Raises Refused."""
         patient = visit.patient
         if names.fold(patient.full_name) != entry.folded_name:
-            raise Refused(_("El identificador «%s» es de la cita de otro paciente.") % entry.line.external_id)
-        self._complete(patient, entry, notes)
-        return patient
-
-    def of_line(self, entry: Entry, notes: list[str]) -> Patient:
-        """The patient whom the line names, made if need be. Raises Refused."""
-        namesakes = self._namesakes(entry)
-        patient = self._same_person(namesakes, entry)
-        if not patient:
-            if namesakes:
-                notes.append(
-                    _("Ya hay un paciente con ese nombre y otro teléfono: se tomó por otra persona.")
+            raise Refused(
+                _(
+                    "El identificador «%s» es de la cita de otro paciente: "
+                    "corrija el nombre donde esté mal, o cree la cita de nuevo en la agenda."
                 )
-            patient = Patient.objects.create(full_name=entry.line.patient)
-            self._ids_of(entry.doctor)[entry.folded_name].append(patient.pk)
+                % entry.line.external_id
+            )
         self._complete(patient, entry, notes)
         return patient
 
-    def _same_person(self, namesakes: list[Patient], entry: Entry) -> Patient | None:
+    def of_line(self, entry: Entry, visits: Iterable[Appointment], notes: list[str]) -> Patient:
+        """The patient whom the line names, made if need be. Raises Refused.
+
+        ``visits`` are those that the line may mean: they tell namesakes apart.
+        """
+        ids = self.namesakes(entry)
+        namesakes = list(Patient.objects.filter(pk__in=ids).order_by("pk")) if ids else []
+        expected = {visit.patient_id for visit in visits if visit.date == entry.date}
+        patient = self._same_person(namesakes, expected, entry)
+        if patient:
+            self._complete(patient, entry, notes)
+            return patient
+        if namesakes:
+            notes.append(_("Ya hay un paciente con ese nombre y otro teléfono: se tomó por otra persona."))
+        return self._new(entry)
+
+    def namesakes(self, entry: Entry) -> list[int]:
+        """The ids of the doctor's patients of that name. A line undone leaves one that finds nothing."""
+        if entry.doctor.pk not in self._ids:
+            self._ids[entry.doctor.pk] = defaultdict(list)
+            for pk, name in Patient.objects.filter(doctors=entry.doctor).values_list("pk", "full_name"):
+                self._ids[entry.doctor.pk][names.fold(name)].append(pk)
+        return self._ids[entry.doctor.pk][entry.folded_name]
+
+    def _new(self, entry: Entry) -> Patient:
+        patient = Patient(full_name=entry.line.patient, email=entry.email)
+        patient.dial(entry.phone, typed=entry.line.phone if entry.phone else "")
+        patient.save(force_insert=True)
+        self.namesakes(entry).append(patient.pk)
+        if entry.email:
+            self._emails_in_file[patient.pk] = entry.email
+        return patient
+
+    def _same_person(self, namesakes: list[Patient], expected: set[int], entry: Entry) -> Patient | None:
+        """``expected`` are the ids of those who have a visit that day."""
         same_phone = [patient for patient in namesakes if entry.phone and patient.phone == entry.phone]
         if same_phone:
             return same_phone[0]
         fitting = [patient for patient in namesakes if not entry.phone or not patient.phone]
         if len(fitting) > 1:
-            expected = [patient for patient in fitting if _has_visit(patient, entry)]
-            if len(expected) != 1:
+            fitting = [patient for patient in fitting if patient.pk in expected]
+            if len(fitting) != 1:
                 raise Refused(_("Hay varios pacientes con ese nombre: hace falta el teléfono."))
-            return expected[0]
         if fitting:
             return fitting[0]
-        if len(namesakes) == 1 and _has_visit(namesakes[0], entry):
+        if len(namesakes) == 1 and namesakes[0].pk in expected:
             # Their phone was corrected; unless the file names both as two people.
             return namesakes[0] if self._may_correct(namesakes[0], entry) else None
         return None
@@ -84,19 +109,3 @@ class PatientBook:
 
     def _may_correct(self, patient: Patient, entry: Entry) -> bool:
         return patient.phone not in self._phones_in_file[entry.doctor.pk, entry.folded_name]
-
-    def _namesakes(self, entry: Entry) -> list[Patient]:
-        ids = self._ids_of(entry.doctor)[entry.folded_name]
-        return list(Patient.objects.filter(pk__in=ids).order_by("pk"))
-
-    def _ids_of(self, doctor: Doctor) -> dict[str, list[int]]:
-        """The doctor's patients by folded name. A line undone leaves an id here that finds nothing."""
-        if doctor.pk not in self._ids:
-            self._ids[doctor.pk] = defaultdict(list)
-            for pk, name in Patient.objects.filter(doctors=doctor).values_list("pk", "full_name"):
-                self._ids[doctor.pk][names.fold(name)].append(pk)
-        return self._ids[doctor.pk]
-
-
-def _has_visit(patient: Patient, entry: Entry) -> bool:
-    return Appointment.objects.filter(doctor=entry.doctor, patient=patient, date=entry.date).exists()

@@ -106,8 +106,9 @@ def book(
             booked_at=booked_at,
             **details,
         )
-        Care.objects.get_or_create(doctor=doctor, patient=patient)
-        _announce(appointment, actor, is_changed=True)
+        Care.objects.bulk_create([Care(doctor=doctor, patient=patient)], ignore_conflicts=True)
+        # The insert has brought the triggers' columns back.
+        signals.changed.send(sender=Appointment, appointment_id=appointment.pk, source=actor.source)
     return appointment
 
 

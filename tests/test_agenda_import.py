@@ -351,7 +351,10 @@ def test_one_identifier_means_two_visits_with_two_doctors(ruiz):
 def test_an_identifier_of_another_patients_visit_is_told(ruiz):
     import_row("A-1;Ana;;Carmen Ruiz;17/09/2026;10:00")
     told = refused(import_row("A-1;Beto;;Carmen Ruiz;17/09/2026;10:00"))
-    assert told == "El identificador «A-1» es de la cita de otro paciente."
+    assert told == (
+        "El identificador «A-1» es de la cita de otro paciente: "
+        "corrija el nombre donde esté mal, o cree la cita de nuevo en la agenda."
+    )
     assert not Patient.objects.filter(full_name="Beto").exists()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -107,3 +109,83 @@ def test_a_file_that_is_not_there_is_one_sentence(db):
 def test_a_file_of_which_nothing_goes_in_is_a_failure(agenda):
     with pytest.raises(CommandError, match="No entró ninguna línea"):
         agenda("mala;línea")
+
+
+def test_the_doctor_may_be_told_where_the_file_names_none(agenda, tmp_path, capsys):
+    file = tmp_path / "agenda.csv"
+    file.write_text(f"Paciente;Fecha;Hora\nAna {MARK};17/09/2026;10:00", encoding="utf-8")
+    with pytest.raises(CommandError):
+        call_command("import_agenda", str(file))
+    assert "Falta la columna «médico»" in capsys.readouterr().out
+    call_command("import_agenda", str(file), "--doctor", "carmen ruiz", "--office", "Torre Médica, piso 3")
+    assert Appointment.objects.get().doctor.name == "Carmen Ruiz"
+
+
+# A calendar
+
+
+@pytest.fixture
+def calendar(tmp_path, agenda):
+    """Import events of these lines, for the one doctor."""
+
+    def take_in(*events: list[str], options: tuple[str, ...] = ()) -> None:
+        file = tmp_path / "agenda.ics"
+        lines = [line for event in events for line in ("BEGIN:VEVENT", *event, "END:VEVENT")]
+        text = "\r\n".join(["BEGIN:VCALENDAR", *lines, "END:VCALENDAR"])
+        file.write_text(text, encoding="utf-8")
+        call_command("import_agenda", str(file), "--doctor", "Carmen Ruiz", *options)
+
+    return take_in
+
+
+ANA = [
+    "UID:e-1",
+    "DTSTART:20260917T140000Z",
+    f"SUMMARY:Consulta Ana {MARK}",
+    "DESCRIPTION:Tel: 0412-5550001\\nAcepta WhatsApp: sí",
+]
+
+
+def test_an_event_becomes_a_visit_a_consent_and_a_planned_reminder(calendar, capsys):
+    calendar(ANA)
+    assert "1 nuevas, 0 movidas, 0 sin cambios, 0 no entraron.\n" in capsys.readouterr().out
+    assert (ConsentEvent.objects.get().agrees, ReminderDelivery.objects.get().status) == (True, "pending")
+    calendar(ANA)
+    assert "0 nuevas, 0 movidas, 1 sin cambios" in capsys.readouterr().out
+    assert ReminderDelivery.objects.count() == ConsentEvent.objects.count() == 1
+
+
+def test_a_cancelled_event_takes_its_reminder_along(calendar, capsys):
+    calendar(ANA)
+    calendar([*ANA, "STATUS:CANCELLED"])
+    assert "0 no entraron, 1 canceladas." in capsys.readouterr().out
+    assert ReminderDelivery.objects.get().reason == "visit_cancelled"
+
+
+def test_each_event_that_deserves_a_word_is_found_again_by_its_title(calendar, capsys):
+    lunch = ["UID:e-2", "DTSTART:20260917T160000Z", "SUMMARY:Almuerzo"]
+    broken = ["UID:e-3", "DTSTART;TZID=Marte:20260917T100000", f"SUMMARY:Cita Beto {MARK}"]
+    calendar(ANA, lunch, broken)
+    printed = capsys.readouterr().out
+    assert f"Línea 13 («Cita Beto {MARK}»): no entró. No se conoce la zona horaria «Marte»" in printed
+    assert (
+        "Línea 8 («Almuerzo», 17/09/2026 12:00 p. m.): no es una cita: no nombra a ningún paciente."
+        in printed
+    )
+    assert "1 nuevas, 0 movidas, 0 sin cambios, 1 no entraron, 1 no son citas." in printed
+
+
+def test_a_title_is_a_patient_where_whoever_imports_says_so(calendar):
+    alone = ["UID:e-4", "DTSTART:20260917T140000Z", f"SUMMARY:Ana {MARK}"]
+    calendar(alone)
+    assert not Appointment.objects.exists()
+    calendar(alone, options=("--titles-are-patients",))
+    assert Appointment.objects.get().patient.full_name == f"Ana {MARK}"
+
+
+def test_a_file_named_as_a_calendar_that_is_none_is_told(agenda, tmp_path, capsys):
+    file: Path = tmp_path / "agenda.ics"
+    file.write_text("<html>")
+    with pytest.raises(CommandError):
+        call_command("import_agenda", str(file))
+    assert "no empieza con BEGIN:VCALENDAR" in capsys.readouterr().out
