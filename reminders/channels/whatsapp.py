@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from reminders.channels.base import (
@@ -16,14 +18,21 @@ from reminders.channels.base import (
     Throttled,
     Undeliverable,
 )
-from reminders.timeline import ReminderType
-from whatsapp import client, messages, templates
-from whatsapp.errors import Next, Verdict
+from reminders.timeline import Reason, ReminderType
+from whatsapp import answers
+from whatsapp.account import Account
+from whatsapp.errors import Next
+from whatsapp.messages import template_message, text_message
+from whatsapp.models import Template
+from whatsapp.sender import Sender
+from whatsapp.templates import StandardTemplate, standard_templates
+
+REPLY = "reply"
 
 LONG_LEAD = timedelta(hours=12)
 """With less time left, the template goes whose time to live is an hour."""
 
-TEMPLATES = {
+TEMPLATES: Mapping[str, str] = {
     ReminderType.PREPARACION: "appointment_preparation",
     ReminderType.LLEGADA: "appointment_arrival",
     ReminderType.SEGUIMIENTO: "appointment_follow_up",
@@ -34,18 +43,23 @@ TEMPLATES = {
 class WhatsAppChannel(Channel):
     """Reminders go out as approved templates, answers as free text within the window."""
 
+    def __init__(self) -> None:
+        self._sender: Sender | None = None
+
     def payload(self, message: Message) -> dict[str, Any]:
         """The body of Meta's /messages call."""
-        if message.kind == "reply":
-            return messages.text_message(
+        if message.kind == REPLY:
+            return text_message(
                 to=message.to,
                 text=message.text,
                 buttons=[(button.payload, button.title) for button in message.buttons],
                 reference=message.reference,
                 context=message.in_answer_to,
             )
-        template = templates.standard_templates()[template_for(message)]
-        return messages.template_message(
+        template = _template_for(message)
+        if template is None:
+            raise ValueError(f"No template says {message.kind}.")
+        return template_message(
             to=message.to,
             name=template.name,
             language=template.language,
@@ -54,34 +68,67 @@ class WhatsAppChannel(Channel):
             reference=message.reference,
         )
 
-    def send(self, message: Message, payload: dict[str, Any]) -> Receipt:  # noqa: ARG002
+    def withheld(self, messages: Sequence[Message]) -> Mapping[str, Reason]:
+        """The messages whose template Meta does not let through, or charges as advertising.
+
+        A template that was never synced is taken for usable.
+        """
+        wanted = {
+            message.reference: template
+            for message in messages
+            if message.kind != REPLY and (template := _template_for(message))
+        }
+        if not wanted:
+            return {}
+        names = {template.name for template in wanted.values()}
+        rows = Template.objects.withheld_by_meta().filter(
+            business_account_id=settings.WHATSAPP_BUSINESS_ACCOUNT_ID, name__in=names
+        )
+        out_of_use = set(rows.values_list("name", "language"))
+        return {
+            reference: Reason.TEMPLATE_UNAVAILABLE
+            for reference, template in wanted.items()
+            if (template.name, template.language) in out_of_use
+        }
+
+    async def send(self, message: Message, payload: dict[str, Any]) -> Receipt:  # noqa: ARG002
+        if self._sender is None:
+            self._sender = _sender()
         try:
-            # Nothing is written before the settings are right.
-            graph = client.Client.from_settings()
-        except ImproperlyConfigured as error:
-            raise ChannelError("not_configured") from error
-        try:
-            accepted = graph.send(payload)
-        except client.AnswerLost as lost:
+            accepted = await self._sender.send(payload)
+        except answers.AnswerLost as lost:
             raise AnswerLost("answer_lost") from lost
-        except client.NotReached as unreached:
+        except answers.NotReached as unreached:
             raise ChannelError("not_reached") from unreached
-        except client.GraphError as refused:
-            raise error_for(refused.verdict, refused) from refused
+        except answers.GraphError as refused:
+            raise _error_for(refused) from refused
         return Receipt(message_id=accepted.wamid, wa_id=accepted.wa_id, user_id=accepted.user_id)
 
+    async def close(self) -> None:
+        if self._sender:
+            await self._sender.close()
 
-def template_for(message: Message) -> str:
+
+def _sender() -> Sender:
+    """A sender on this loop. Nothing is written before the settings are right."""
+    try:
+        return Sender(Account.from_settings())
+    except ImproperlyConfigured as error:
+        raise ChannelError("not_configured") from error
+
+
+def _template_for(message: Message) -> StandardTemplate | None:
     """The template that says it: asking or not, a day before or hours before."""
-    if message.kind != ReminderType.CITA_PROXIMA:
-        return TEMPLATES[ReminderType(message.kind)]
-    name = "appointment_reminder_24h" if message.time_left > LONG_LEAD else "appointment_reminder_2h"
-    return name if message.asks_to_confirm else f"{name}_confirmed"
+    name = TEMPLATES.get(message.kind, "")
+    if message.kind == ReminderType.CITA_PROXIMA:
+        name = "appointment_reminder_24h" if message.time_left > LONG_LEAD else "appointment_reminder_2h"
+        name = name if message.asks_to_confirm else f"{name}_confirmed"
+    return standard_templates().get(name)
 
 
-def error_for(verdict: Verdict, refused: client.GraphError) -> ChannelError:
+def _error_for(refused: answers.GraphError) -> ChannelError:
     """Meta's refusal as the queue's: later, slower, or never."""
-    code = str(refused.code)
+    code, verdict = str(refused.code), refused.verdict
     if verdict.next == Next.PACE:
         return Throttled(code, refused.details, retry_after=refused.retry_after)
     # A broken account would refuse everything: the retries bridge the minutes
