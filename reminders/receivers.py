@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -17,6 +18,7 @@ from appointments.signals import changed
 from reminders import conversation, planner, receipts
 from whatsapp import signals
 from whatsapp.events import MessageReceived, StatusReceived
+from whatsapp.models import WebhookPost
 
 logger = logging.getLogger(__name__)
 
@@ -40,9 +42,10 @@ def _plan(appointment_id: UUID) -> None:
 
 
 @receiver(signals.post_stored)
-def work_off_at_once(post_id: int, **_: Any) -> None:
-    """Start on a webhook post; if this fails, the next tick finds it."""
-    async_task("reminders.tick.work_off_post", post_id)
+def work_off_at_once(post: WebhookPost, **_: Any) -> None:
+    """Call a worker for a webhook post, unless one is on its way; if this fails, the next tick finds it."""
+    if not post.is_awaited:
+        async_task("reminders.tick.work_off_posts")
 
 
 @receiver(signals.message_received)
@@ -65,21 +68,22 @@ def carry_out_tap(event: MessageReceived, now: datetime, **_: Any) -> None:
 _STEPS = {"sent": "sent", "delivered": "delivered", "read": "read", "played": "read", "failed": "failed"}
 
 
-@receiver(signals.status_received)
-def move_delivery(event: StatusReceived, **_: Any) -> bool:
-    """A receipt of Meta's; a status that we do not know tells nothing and is settled."""
-    if event.status not in _STEPS:
-        return True
+@receiver(signals.statuses_received)
+def move_deliveries(events: Sequence[StatusReceived], **_: Any) -> list[bool]:
+    """Receipts of Meta's; a status that we do not know tells nothing and is settled."""
+    known = iter(receipts.advance_all([_receipt(event) for event in events if event.status in _STEPS]))
+    return [next(known) if event.status in _STEPS else True for event in events]
+
+
+def _receipt(event: StatusReceived) -> receipts.Receipt:
     fault = event.errors[0] if event.errors else None
-    return receipts.advance(
-        receipts.Receipt(
-            reference=event.reference,
-            message_id=event.wamid,
-            status=_STEPS[event.status],
-            at=event.at,
-            wa_id=event.recipient_phone,
-            user_id=event.recipient_user_id,
-            error_code=str(fault.code or "") if fault else "",
-            error_message=fault.details if fault else "",
-        )
+    return receipts.Receipt(
+        reference=event.reference,
+        message_id=event.wamid,
+        status=_STEPS[event.status],
+        at=event.at,
+        wa_id=event.recipient_phone,
+        user_id=event.recipient_user_id,
+        error_code=str(fault.code or "") if fault else "",
+        error_message=fault.details if fault else "",
     )

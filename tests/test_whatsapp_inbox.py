@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from io import StringIO
@@ -82,6 +82,9 @@ class Ear:
     def __call__(self, **news: Any) -> Any:
         if self.fault:
             raise self.fault
+        if "events" in news:
+            self.heard += news["events"]
+            return [self.answer] * len(news["events"])
         self.heard.append(news["event"])
         return self.answer
 
@@ -379,7 +382,7 @@ def test_what_may_not_count_as_a_message_opens_no_window(fields: dict[str, Any])
 @pytest.mark.django_db
 def test_a_receipt_that_is_recognised_is_settled() -> None:
     ear = Ear(answer=True)
-    with listening(signals.status_received, ear):
+    with listening(signals.statuses_received, ear):
         store(payload("st-04-failed-131026"))
         inbox.work_off(now=NOW)
         assert inbox.settle_parked(now=NOW + timedelta(minutes=1)) == 0
@@ -399,7 +402,7 @@ def test_a_receipt_that_is_recognised_is_settled() -> None:
 @pytest.mark.django_db
 def test_a_receipt_that_nobody_knows_is_parked_and_offered_again() -> None:
     ear = Ear(answer=None)
-    with listening(signals.status_received, ear):
+    with listening(signals.statuses_received, ear):
         store(payload("st-02-sent-then-delivered-opaque"))
         inbox.work_off(now=NOW)
         assert inbox.settle_parked(now=NOW + timedelta(seconds=4)) == 0
@@ -423,7 +426,7 @@ def test_a_receipt_that_nobody_knows_is_parked_and_offered_again() -> None:
 def test_the_offers_become_rarer_and_end_and_the_receipt_stays() -> None:
     ear = Ear(answer=None)
     offered_at = []
-    with listening(signals.status_received, ear):
+    with listening(signals.statuses_received, ear):
         store(payload("st-08-unknown-wamid"))
         inbox.work_off(now=NOW)
         for seconds in range(0, 3600, 5):
@@ -438,7 +441,7 @@ def test_the_offers_become_rarer_and_end_and_the_receipt_stays() -> None:
 @pytest.mark.django_db
 def test_the_same_receipt_in_a_later_post_is_offered_again_while_nobody_knows_it() -> None:
     ear = Ear(answer=None)
-    with listening(signals.status_received, ear):
+    with listening(signals.statuses_received, ear):
         store(statuses(status()))
         inbox.work_off(now=NOW)
         ear.answer = True
@@ -452,14 +455,14 @@ def test_the_same_receipt_in_a_later_post_is_offered_again_while_nobody_knows_it
 
 @pytest.mark.django_db
 def test_a_fault_over_a_parked_receipt_stops_no_other() -> None:
-    def stumble(*, event: StatusReceived, **_news: Any) -> bool:
-        if event.wamid == "wamid.OUT1":
+    def stumble(*, events: Sequence[StatusReceived], **_news: Any) -> list[bool]:
+        if any(event.wamid == "wamid.OUT1" for event in events):
             raise ValueError(MARK)
-        return True
+        return [True] * len(events)
 
     store(statuses(status(1), status(2)))
     inbox.work_off(now=NOW)
-    with listening(signals.status_received, stumble):
+    with listening(signals.statuses_received, stumble):
         assert inbox.settle_parked(now=NOW + timedelta(seconds=5)) == 1
     assert StatusEvent.objects.get(settled_at=None).wamid == "wamid.OUT1"
 
@@ -667,7 +670,7 @@ def test_two_that_settle_at_once_settle_each_receipt_once() -> None:
     inbox.work_off(now=NOW)
     ear = Ear(answer=True)
     settled: list[int] = []
-    with listening(signals.status_received, ear):
+    with listening(signals.statuses_received, ear):
         faults = at_once(
             2, lambda _number: settled.append(inbox.settle_parked(now=NOW + timedelta(seconds=5)))
         )

@@ -204,8 +204,8 @@ def test_a_body_nested_without_end_is_kept_and_put_aside() -> None:
 def test_the_news_of_a_stored_post_go_out_once_and_a_faulty_listener_costs_nothing() -> None:
     heard: list[int] = []
 
-    def stumble(*, post_id: int, **_news: Any) -> None:
-        heard.append(post_id)
+    def stumble(*, post: WebhookPost, **_news: Any) -> None:
+        heard.append(post.pk)
         raise ValueError
 
     signals.post_stored.connect(stumble)

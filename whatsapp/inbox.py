@@ -9,18 +9,19 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, transaction
-from django.db.models import F
+from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import F, Func, IntegerField
+from psycopg.errors import DeadlockDetected
 
-from whatsapp import signals, webhook_body
+from whatsapp import signals, statuses, webhook_body
 from whatsapp.events import (
     AccountChanged,
     Event,
-    Fault,
     MessageReceived,
     StatusReceived,
     TemplateChanged,
@@ -31,7 +32,6 @@ from whatsapp.models import (
     ConversationWindow,
     InboundMessage,
     QuarantinedItem,
-    StatusEvent,
     Template,
     WebhookPost,
 )
@@ -40,9 +40,10 @@ from whatsapp.templates import apply_change
 logger = logging.getLogger(__name__)
 
 LEASE = timedelta(minutes=2)
-"""A post of a thousand items takes some ten seconds; Meta puts no more into one."""
-PARKED_FOR = timedelta(minutes=15)
-FIRST_GAP = timedelta(seconds=5)
+"""For one worker's posts: a thousand messages take some twenty seconds; Meta puts no more into one post."""
+POSTS_AT_ONCE = 50
+BYTES_AT_ONCE = 512 * 1024
+STATUSES_AT_ONCE = 250
 
 # A reaction, an edit and the like may not count as a message from the patient
 # for Meta, and without a window a text is refused.
@@ -52,8 +53,22 @@ OPENS_NO_WINDOW = frozenset({"reaction", "edit", "revoke", "system"})
 def store(raw: bytes) -> WebhookPost | None:
     """Keep a body; None when the same bytes are known already."""
     digest = hashlib.sha256(raw).hexdigest()
-    post, created = WebhookPost.objects.defer("body").get_or_create(sha256=digest, defaults={"body": raw})
-    return post if created else None
+    with connection.cursor() as cursor:
+        # One statement, and none that Django has to compose: Meta counts how long it takes.
+        cursor.execute(
+            """INSERT INTO whatsapp_webhookpost (body, sha256, claims, error) VALUES (%s, %s, 0, '')
+               ON CONFLICT (sha256) DO NOTHING
+               RETURNING id, EXISTS (
+                   SELECT FROM whatsapp_webhookpost WHERE processed_at IS NULL AND claims = 0
+               )""",
+            [raw, digest],
+        )
+        new = cursor.fetchone()
+    if new is None:
+        return None
+    post = WebhookPost(pk=new[0], body=raw, sha256=digest)
+    post.is_awaited = new[1]
+    return post
 
 
 def work_off(
@@ -66,24 +81,19 @@ def work_off(
     """Handle waiting posts, the oldest first, and say how many were.
 
     ``post_id`` means only this one, ``older_than`` only those that wait longer.
-    Raises what the database raises when it is not to be reached: the post then
-    stays, and is taken again when its lease is over.
+    Raises what the database raises when it is not to be reached: the posts then
+    stay, and are taken again when their lease is over.
     """
     done = 0
-    while done < limit and (post := _claim(now, post_id, older_than)):
-        _work_off(post, now)
-        done += 1
+    while done < limit and (posts := _claim(now, post_id, older_than, limit - done)):
+        _work_off(posts, now)
+        done += len(posts)
     return done
 
 
 def settle_parked(*, now: datetime, limit: int = 500) -> int:
-    """Offer the receipts that nobody knew once more, and say how many were settled.
-
-    The gaps between two offers double; after a quarter of an hour they end, and
-    the receipt stays as it is.
-    """
-    parked = StatusEvent.objects.parked(now).order_by("next_offer_at").values_list("pk", flat=True)
-    return sum(_offer_again(pk, now) for pk in parked[:limit])
+    """Offer the receipts that nobody knew once more, and say how many were settled."""
+    return statuses.offer_again(now=now, limit=limit)
 
 
 def replay(*, now: datetime, post_id: int | None = None, quarantined: bool = False) -> int:
@@ -106,48 +116,129 @@ def replay(*, now: datetime, post_id: int | None = None, quarantined: bool = Fal
     return sum(work_off(now=now, post_id=pk, limit=1) for pk in waiting)
 
 
-def _claim(now: datetime, post_id: int | None, older_than: timedelta | None) -> WebhookPost | None:
-    """Take one post for the length of a lease."""
+def _claim(now: datetime, post_id: int | None, older_than: timedelta | None, limit: int) -> list[WebhookPost]:
+    """Take a few posts for the length of a lease."""
     waiting = WebhookPost.objects.claimable(now)
     if post_id is not None:
         waiting = waiting.filter(pk=post_id)
     if older_than is not None:
         waiting = waiting.filter(received_at__lt=now - older_than)
     with transaction.atomic():
-        post = waiting.order_by("pk").select_for_update(skip_locked=True).first()
-        if post:
-            WebhookPost.objects.filter(pk=post.pk).update(claimed_until=now + LEASE, claims=F("claims") + 1)
-            if post.claims + 1 == WebhookPost.MOST_CLAIMS:
-                logger.error("webhook post id=%s outcome=last_try", post.pk)
-    return post
+        size = Func(F("body"), function="octet_length", output_field=IntegerField())
+        free = waiting.order_by("pk").select_for_update(skip_locked=True).annotate(size=size)
+        taken = _together(free.values_list("pk", "claims", "size")[: min(limit, POSTS_AT_ONCE)])
+        WebhookPost.objects.filter(pk__in=taken).update(claimed_until=now + LEASE, claims=F("claims") + 1)
+    posts = list(WebhookPost.objects.filter(pk__in=taken).order_by("pk"))
+    for post in posts:
+        if post.claims == WebhookPost.MOST_CLAIMS:
+            logger.error("webhook post id=%s outcome=last_try", post.pk)
+    return posts
 
 
-def _work_off(post: WebhookPost, now: datetime) -> None:
-    aside = dict(post.quarantined.values_list("path", "pk"))
-    seen: Counter[str] = Counter()
-    whole = ""
-    for event in webhook_body.parse(
+def _together(posts: Iterable[tuple[int, int, int]]) -> list[int]:
+    """Of posts with their claims and sizes, the first one and those behind it that go well with it.
+
+    One that was claimed before goes alone: it may be what its worker died of.
+    """
+    taken: list[int] = []
+    bytes_taken = 0
+    for pk, claims, size in posts:
+        bytes_taken += size
+        if taken and (claims or bytes_taken > BYTES_AT_ONCE):
+            break
+        taken.append(pk)
+        if claims:
+            break
+    return taken
+
+
+@dataclass(kw_only=True)
+class _Item:
+    """One thing that a post tells, and what was wrong with it: the kind of the fault, or ""."""
+
+    post: WebhookPost
+    event: Event
+    fault: str = ""
+
+
+def _work_off(posts: Sequence[WebhookPost], now: datetime) -> None:
+    items = [_Item(post=post, event=event) for post in posts for event in _events(post)]
+    receipts = [item for item in items if isinstance(item.event, StatusReceived)]
+    for item in items:
+        # Whoever tapped waits; receipts do not.
+        if not isinstance(item.event, StatusReceived):
+            _handle_alone(item, now)
+    for first in range(0, len(receipts), STATUSES_AT_ONCE):
+        _take_together(receipts[first : first + STATUSES_AT_ONCE], now)
+    _finish(posts, items, now)
+
+
+def _events(post: WebhookPost) -> Iterator[Event]:
+    return webhook_body.parse(
         bytes(post.body),
         phone_number_id=settings.WHATSAPP_PHONE_NUMBER_ID,
         business_account_id=settings.WHATSAPP_BUSINESS_ACCOUNT_ID,
-    ):
-        reason = _handle_alone(post, event, now)
-        if reason:
-            _put_aside(post, event.path, reason, now)
-            whole = whole or ("" if event.path else reason)
-        elif event.path in aside:
-            QuarantinedItem.objects.filter(pk=aside[event.path]).delete()
-        seen["quarantined" if reason else _kind(event)] += 1
-    WebhookPost.objects.filter(pk=post.pk).update(processed_at=now, claimed_until=None, error=whole)
-    logger.info(
-        "webhook post id=%s messages=%d statuses=%d changes=%d ignored=%d quarantined=%d",
-        post.pk,
-        seen["messages"],
-        seen["statuses"],
-        seen["changes"],
-        seen["ignored"],
-        seen["quarantined"],
     )
+
+
+def _take_together(items: Sequence[_Item], now: datetime) -> None:
+    """Receipts in one transaction; each in its own where that does not work."""
+    try:
+        statuses.take([item.event for item in items if isinstance(item.event, StatusReceived)], now=now)
+    except Exception as error:
+        if _is_lost(error) and not isinstance(error.__cause__, DeadlockDetected):
+            raise
+        for item in items:
+            _handle_alone(item, now)
+
+
+def _handle_alone(item: _Item, now: datetime) -> None:
+    """Handle one item in a transaction of its own, and keep the kind of its fault."""
+    try:
+        with transaction.atomic():
+            item.fault = _handle(item.post, item.event, now)
+    except Exception as error:
+        if _is_lost(error):
+            raise
+        # The kind only: the message of an error repeats what was in the item.
+        item.fault = f"{type(error).__module__}.{type(error).__qualname__}"[:100]
+
+
+def _is_lost(error: Exception) -> bool:
+    """Whether it is the database that fails, and not the item: then the posts come again."""
+    return isinstance(error, OperationalError | InterfaceError)
+
+
+def _finish(posts: Sequence[WebhookPost], items: Sequence[_Item], now: datetime) -> None:
+    """Put aside what could not be handled, and take back what now could."""
+    aside = {
+        (post, path): pk
+        for pk, post, path in QuarantinedItem.objects.filter(post__in=posts).values_list("pk", "post", "path")
+    }
+    seen: dict[int, Counter[str]] = {post.pk: Counter() for post in posts}
+    whole: dict[int, str] = {}
+    for item in items:
+        pk, path = item.post.pk, item.event.path
+        if item.fault:
+            _put_aside(item.post, path, item.fault, now)
+            if not path:
+                whole.setdefault(pk, item.fault)
+        elif (pk, path) in aside:
+            QuarantinedItem.objects.filter(pk=aside[pk, path]).delete()
+        seen[pk]["quarantined" if item.fault else _kind(item.event)] += 1
+    WebhookPost.objects.filter(pk__in=seen).update(processed_at=now, claimed_until=None, error="")
+    for pk, fault in whole.items():
+        WebhookPost.objects.filter(pk=pk).update(error=fault)
+    for pk, count in seen.items():
+        logger.info(
+            "webhook post id=%s messages=%d statuses=%d changes=%d ignored=%d quarantined=%d",
+            pk,
+            count["messages"],
+            count["statuses"],
+            count["changes"],
+            count["ignored"],
+            count["quarantined"],
+        )
 
 
 def _kind(event: Event) -> str:
@@ -162,19 +253,6 @@ def _kind(event: Event) -> str:
             return "ignored"
 
 
-def _handle_alone(post: WebhookPost, event: Event, now: datetime) -> str:
-    """Handle one item in a transaction of its own; the kind of the fault, or ""."""
-    try:
-        with transaction.atomic():
-            return _handle(post, event, now)
-    except (OperationalError, InterfaceError):
-        # The database, not the item: the whole post comes again.
-        raise
-    except Exception as error:
-        # The kind only: the message of an error repeats what was in the item.
-        return f"{type(error).__module__}.{type(error).__qualname__}"[:100]
-
-
 def _handle(post: WebhookPost, event: Event, now: datetime) -> str:
     match event:
         case Unreadable():
@@ -182,7 +260,7 @@ def _handle(post: WebhookPost, event: Event, now: datetime) -> str:
         case MessageReceived():
             _take_message(post, event, now)
         case StatusReceived():
-            _take_status(event, now)
+            statuses.take([event], now=now)
         case TemplateChanged():
             template = apply_change(event, now=now)
             signals.template_changed.send(sender=Template, template=template, event=event, now=now)
@@ -229,78 +307,6 @@ def _extend_window(event: MessageReceived, now: datetime) -> None:
     # In a fixed order, so that two messages of one person cannot block each other.
     for address in sorted({event.phone, event.user_id} - {""}):
         ConversationWindow.extend(address, until)
-
-
-def _take_status(event: StatusReceived, now: datetime) -> None:
-    row, is_new = StatusEvent.objects.get_or_create(
-        wamid=event.wamid,
-        status=event.status,
-        defaults={
-            "reference": event.reference,
-            "at": event.at,
-            "recipient_phone": event.recipient_phone,
-            "recipient_user_id": event.recipient_user_id,
-            "errors": [asdict(fault) for fault in event.errors],
-            "category": event.category,
-            "received_at": now,
-            "next_offer_at": now + FIRST_GAP,
-        },
-    )
-    if is_new:
-        _tell_of_status(row, event)
-    else:
-        row = StatusEvent.objects.select_for_update().get(pk=row.pk)
-    if row.settled_at is None:
-        _offer(row, event, now)
-
-
-def _offer(row: StatusEvent, event: StatusReceived, now: datetime) -> bool:
-    """Ask the receivers whose receipt it is."""
-    answers = signals.status_received.send(sender=StatusEvent, event=event, now=now)
-    is_settled = any(answer for _receiver, answer in answers)
-    if is_settled:
-        StatusEvent.objects.filter(pk=row.pk).update(settled_at=now, next_offer_at=None)
-    return is_settled
-
-
-def _offer_again(pk: int, now: datetime) -> bool:
-    with transaction.atomic():
-        row = StatusEvent.objects.parked(now).select_for_update(skip_locked=True).filter(pk=pk).first()
-        if row is None:
-            return False
-        age = now - row.received_at
-        last = row.received_at + PARKED_FOR
-        again = min(now + max(age, FIRST_GAP), last) if now < last else None
-        StatusEvent.objects.filter(pk=pk).update(next_offer_at=again)
-        try:
-            with transaction.atomic():
-                return _offer(row, _event_of(row), now)
-        except (OperationalError, InterfaceError):
-            raise
-        except Exception as error:
-            logger.error("parked status id=%s outcome=%s", pk, type(error).__name__)
-            return False
-
-
-def _event_of(row: StatusEvent) -> StatusReceived:
-    return StatusReceived(
-        wamid=row.wamid,
-        status=row.status,
-        at=row.at,
-        reference=row.reference,
-        recipient_phone=row.recipient_phone,
-        recipient_user_id=row.recipient_user_id,
-        errors=tuple(Fault(**fault) for fault in row.errors),
-        category=row.category,
-    )
-
-
-def _tell_of_status(row: StatusEvent, event: StatusReceived) -> None:
-    answer = event.verdict
-    if event.category == "marketing" or (answer and answer.means_marketing):
-        logger.error("template drift status=%s outcome=charged_as_marketing", row.pk)
-    if answer and not answer.is_known:
-        logger.error("unknown error code status=%s code=%s", row.pk, event.errors[0].code)
 
 
 def _tell_of_account(event: AccountChanged) -> None:

@@ -37,6 +37,9 @@ class WebhookPost(models.Model):
     MOST_CLAIMS: ClassVar[int] = 10
     """After so many workers that did not come to the end it waits for a person."""
 
+    is_awaited: bool = False
+    """Of a post just stored: whether a worker was on its way, since an older one waited. It takes all."""
+
     body = models.BinaryField(_("cuerpo"))
     sha256 = models.CharField(_("huella"), max_length=64, unique=True)
     received_at = models.DateTimeField(_("recibido"), db_default=Now())
@@ -155,6 +158,11 @@ class TemplateQuerySet(models.QuerySet["Template"]):
     def usable(self) -> Self:
         """Templates that may be sent: approved, and still what reminders are."""
         return self.filter(status=Template.APPROVED, category=Template.UTILITY)
+
+    def withheld_by_meta(self) -> Self:
+        """Templates that Meta told us not to send; one of which it told nothing yet may be tried."""
+        told_off = ~Q(status__in=["", Template.APPROVED]) | Q(category=Template.MARKETING)
+        return self.filter(told_off)
 
 
 class Template(models.Model):

@@ -74,7 +74,7 @@ class Webhook(APIView):
             logger.error("webhook post outcome=not_stored reason=%s", type(error).__name__)
             return _answer(503)
         if post:
-            signals.post_stored.send_robust(sender=WebhookPost, post_id=post.pk)
+            signals.post_stored.send_robust(sender=WebhookPost, post=post)
         return _answer(200)
 
 
