@@ -5,7 +5,7 @@ PYTHON := .venv/bin/python
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run check test
+.PHONY: help demo run check test bench
 
 help: ## List what can be made
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
@@ -14,12 +14,15 @@ help: ## List what can be made
 demo: $(INSTALLED) ## Show the product at work with invented patients, until Ctrl-C
 	@$(PYTHON) manage.py demo
 
-run: $(INSTALLED) ## Run the web server and the cluster for development, until Ctrl-C
+run: $(INSTALLED) ## Run web server, live stream and cluster for development, until Ctrl-C
 	@$(PYTHON) manage.py migrate
 	@$(PYTHON) manage.py setup_schedules
-	@$(PYTHON) manage.py qcluster & cluster=$$!; $(PYTHON) manage.py runserver & web=$$!; \
-		trap 'kill $$web; echo "Ending: a tick that is under way is finished first."' INT TERM; \
-		wait $$web || wait $$web || true; kill $$cluster; wait $$cluster
+	@export ROOM_STREAM_URL=$${ROOM_STREAM_URL:-http://127.0.0.1:8001}; \
+		$(PYTHON) manage.py qcluster & cluster=$$!; \
+		$(PYTHON) -m uvicorn amedi.asgi:application --port 8001 --timeout-graceful-shutdown 2 --log-level warning & stream=$$!; \
+		$(PYTHON) manage.py runserver & web=$$!; \
+		trap 'kill $$web $$stream; echo "Ending: a tick that is under way is finished first."' INT TERM; \
+		wait $$web || wait $$web || true; kill $$stream 2>/dev/null; kill $$cluster; wait $$cluster
 
 check: $(INSTALLED) ## Format, lint, types, import contracts, migrations, settings
 	$(PYTHON) -m ruff format --check .
@@ -33,6 +36,10 @@ test: check ## Everything of check, and all tests, on a private database server
 	@for browser in chromium chromium-browser google-chrome; do command -v $$browser >/dev/null && exit 0; done; \
 		echo "No Chromium here: the tests of the screens are skipped. To run them: apt-get install --no-install-recommends chromium"
 	$(PYTHON) -m pytest -n 2 --dist loadfile
+
+bench: $(INSTALLED) ## Measure speed, and crashes, for half an hour; one: make bench NAME=claim; small: QUICK=1
+	@failed=0; for name in $(or $(NAME),dispatch claim webhook plan crash $(if $(QUICK),,rooms http_clients)); do \
+		$(PYTHON) -m bench.$$name $(if $(QUICK),--quick) || failed=1; echo; done; exit $$failed
 
 # Installed again whenever the lists of packages change.
 $(INSTALLED): requirements.txt requirements-dev.txt

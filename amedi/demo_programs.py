@@ -16,22 +16,35 @@ from django.conf import settings
 from amedi import local_postgres
 from amedi.supervisor import Program
 
-OURS = ("WHATSAPP_", "REMINDER_", "SECRET_KEY", "CSRF_TRUSTED_ORIGINS")
-"""What a developer's own environment or .env must not bring along: a demonstration never reaches Meta."""
+OURS = (
+    "WHATSAPP_", "POSTMARK_", "EMAIL_", "DEFAULT_FROM_", "REMINDER_", "ROOM_", "METRICS_", "CLIENT_URL",
+    "SECRET_KEY", "CSRF_TRUSTED_ORIGINS",
+)  # fmt: skip
+"""What a developer's own environment or .env must not bring along: a demonstration reaches no provider."""
 HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Programs:
-    """What runs, for one start of the demonstration. Both servers listen on this machine only."""
+    """What runs, for one start of the demonstration. All servers listen on this machine only."""
 
     web_port: int
     sandbox_port: int
+    mail_port: int
+    stream_port: int
     _secrets: Mapping[str, str] = field(
-        default_factory=lambda: {
-            name: secrets.token_hex(16)
-            for name in ("WHATSAPP_ACCESS_TOKEN", "WHATSAPP_APP_SECRET", "WHATSAPP_VERIFY_TOKEN")
-        },
+        default_factory=lambda: (
+            {
+                name: secrets.token_hex(16)
+                for name in (
+                    "WHATSAPP_ACCESS_TOKEN",
+                    "WHATSAPP_APP_SECRET",
+                    "WHATSAPP_VERIFY_TOKEN",
+                    "POSTMARK_SERVER_TOKEN",
+                )
+            }
+            | {"POSTMARK_WEBHOOK_SECRET": f"postmark:{secrets.token_hex(16)}"}
+        ),
         repr=False,
     )
 
@@ -42,6 +55,14 @@ class Programs:
     @property
     def sandbox_url(self) -> str:
         return f"http://{HOST}:{self.sandbox_port}"
+
+    @property
+    def mail_url(self) -> str:
+        return f"http://{HOST}:{self.mail_port}"
+
+    @property
+    def stream_url(self) -> str:
+        return f"http://{HOST}:{self.stream_port}"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -57,23 +78,36 @@ class Programs:
             "SECRET_KEY": settings.SECRET_KEY,
             "ALLOWED_HOSTS": f"{HOST},localhost",
             "SITE_URL": self.web_url,
+            "ROOM_STREAM_URL": self.stream_url,
+            "POSTMARK_API_URL": self.mail_url,
+            "DEFAULT_FROM_EMAIL": "Consultorio de demostración <citas@amedi.example>",
             "WHATSAPP_API_URL": self.sandbox_url,
             "WHATSAPP_PHONE_NUMBER_ID": "200000000000002",
             "WHATSAPP_BUSINESS_ACCOUNT_ID": "100000000000001",
-            "REMINDER_CHANNELS": "whatsapp",
+            "REMINDER_CHANNELS": "whatsapp,email,in_app",
             "REMINDER_QUIET_HOURS": "00:00-00:00",
             "PYTHONUNBUFFERED": "1",
         }
 
     @property
     def sandbox(self) -> Program:
-        return self._manage("sandbox", "sandbox", "--port", str(self.sandbox_port))
+        return self._manage(
+            "sandbox", "sandbox", "--port", str(self.sandbox_port), "--mail-port", str(self.mail_port)
+        )
 
     @property
     def web(self) -> Program:
         return self._python(
             "web", "-m", "gunicorn", "amedi.wsgi", "--bind", f"{HOST}:{self.web_port}",
             "--worker-class", "gthread", "--threads", "8", "--graceful-timeout", "3",
+        )  # fmt: skip
+
+    @property
+    def stream(self) -> Program:
+        # Without a limit the server would wait for rooms that never close.
+        return self._python(
+            "stream", "-m", "uvicorn", "amedi.asgi:application", "--host", HOST,
+            "--port", str(self.stream_port), "--timeout-graceful-shutdown", "2", "--log-level", "warning",
         )  # fmt: skip
 
     @property

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from appointments.models import Appointment
 from reminders.models import ReminderDelivery, Reply
+from reminders.models.labels import ChannelName
 
 SOON = timedelta(minutes=15)
 """Reminders that are due later are planned without a word."""
@@ -47,6 +48,8 @@ class Happening:
     visit: Appointment
     due: datetime | None = None
     """When the reminder is to leave; None for all that is no reminder."""
+    channel: str = ""
+    """As people call it; empty for all that is no message."""
 
     @property
     def line(self) -> str:
@@ -57,20 +60,23 @@ class Happening:
             "visit": f"{self.visit.starts_at.astimezone(zone):%d/%m %H:%M}",
             "due": f"{self.due.astimezone(zone):%H:%M:%S}" if self.due else "",
             "id": str(self.visit.pk)[:8],
+            "channel": self.channel,
         }
         return f"{self.at.astimezone(zone):%H:%M:%S}  {_sentences()[self.step] % about}"
 
 
 def _sentences() -> dict[Step, str]:
     return {
-        Step.PLANNED: _("recordatorio planificado para las %(due)s · %(name)s, cita %(id)s del %(visit)s"),
-        Step.SENT: _("recordatorio enviado · %(name)s, cita %(id)s"),
-        Step.DELIVERED: _("recordatorio entregado · %(name)s, cita %(id)s"),
-        Step.READ: _("recordatorio leído · %(name)s, cita %(id)s"),
+        Step.PLANNED: _(
+            "recordatorio por %(channel)s planificado para las %(due)s · %(name)s, cita %(id)s del %(visit)s"
+        ),
+        Step.SENT: _("recordatorio enviado por %(channel)s · %(name)s, cita %(id)s"),
+        Step.DELIVERED: _("recordatorio entregado por %(channel)s · %(name)s, cita %(id)s"),
+        Step.READ: _("recordatorio leído en %(channel)s · %(name)s, cita %(id)s"),
         Step.TAPPED: _("el paciente tocó un botón · %(name)s, cita %(id)s"),
         Step.CONFIRMED: _("CITA CONFIRMADA · %(name)s, cita %(id)s del %(visit)s"),
         Step.ANSWERED: _("respuesta enviada · %(name)s, cita %(id)s"),
-        Step.FAILED: _("un mensaje no llegó · %(name)s, cita %(id)s"),
+        Step.FAILED: _("el mensaje por %(channel)s no llegó · %(name)s, cita %(id)s"),
     }
 
 
@@ -95,10 +101,15 @@ class Story:
         visits = Appointment.objects.filter(created_at__gte=self._since).select_related("office", "patient")
         by_id = {visit.pk: visit for visit in visits}
         soon = ReminderDelivery.objects.filter(scheduled_for__lt=self._since + SOON)
-        for delivery in soon.filter(appointment__in=by_id).exclude(status__in=SILENT):
+        told = soon.filter(appointment__in=by_id).exclude(status__in=SILENT)
+        for delivery in told.exclude(channel=""):
             visit = by_id[delivery.appointment_id]
             for step, at in _stations(delivery):
-                yield delivery.pk, Happening(step=step, at=at, visit=visit, due=delivery.scheduled_for)
+                channel = str(ChannelName(delivery.channel).label)
+                yield (
+                    delivery.pk,
+                    Happening(step=step, at=at, visit=visit, due=delivery.scheduled_for, channel=channel),
+                )
         for reply in Reply.objects.filter(appointment__in=by_id):
             visit = by_id[reply.appointment_id]
             yield reply.pk, Happening(step=Step.TAPPED, at=reply.created_at, visit=visit)

@@ -25,7 +25,10 @@ from typing import TypedDict
 from amedi import environment
 
 # The server's log must not repeat statements or keys: they hold what patients are called.
-DURABLE = "-c listen_addresses= -c max_connections=200 -c log_min_error_statement=panic -c log_error_verbosity=terse"
+DURABLE = (
+    "-c listen_addresses= -c max_connections=200"
+    " -c log_min_error_statement=panic -c log_error_verbosity=terse"
+)
 # A throw-away server may lose its last second in a power cut.
 OPTIONS = f"{DURABLE} -c fsync=off -c full_page_writes=off -c synchronous_commit=off"
 

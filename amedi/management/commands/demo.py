@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
 from amedi import demo_agenda, demo_people, local_postgres
-from amedi.demo_patient import Patient
+from amedi.demo_patient import Patient, Reader
 from amedi.demo_people import Login
 from amedi.demo_programs import Programs, answers, free_port
 from amedi.demo_story import SILENT, SOON, WALK, Happening, Step, Story
@@ -37,6 +37,9 @@ AGENDA = settings.BASE_DIR / "demo" / "agenda.csv"
 ZONE = ZoneInfo("America/Caracas")
 WALKER = "CR-101"
 """The visit, by its identifier in the agenda, whose patient confirms by herself."""
+READER = "CR-107"
+"""The visit whose patient has no mobile, and confirms by the link in her mail."""
+BY_MAIL = (Step.PLANNED, Step.SENT, Step.DELIVERED, Step.READ, Step.CONFIRMED)
 BREATH = 0.5
 """Seconds between two looks at the database."""
 START_SECONDS = 60
@@ -55,6 +58,7 @@ class Command(BaseCommand):
     programs: Programs
     story: Story
     patient: Patient
+    reader: Reader
     stale_after: timedelta
     since: datetime
 
@@ -98,18 +102,26 @@ class Command(BaseCommand):
             # The other one may have stopped it on its way out.
             local_postgres.SERVER.start()
         logins = self.fill_database()
-        self.programs = Programs(web_port=free_port(port), sandbox_port=free_port(8001))
+        self.programs = Programs(
+            web_port=free_port(port),
+            sandbox_port=free_port(8001),
+            mail_port=free_port(8002),
+            stream_port=free_port(8003),
+        )
         self.since = clock.now()
         self.import_agenda()
         # Schedules wait up to half a minute for their first turn.
         async_task("reminders.tick.scheduled_tick")
-        for program in (self.programs.sandbox, self.programs.web, self.programs.cluster):
+        programs = self.programs
+        for program in (programs.sandbox, programs.web, programs.stream, programs.cluster):
             self.supervisor.start(program)
         self.wait_for_servers()
         visits = self.visits_with_reminders_soon()
         self.tell_addresses(logins, visits)
         self.story = Story(since=self.since)
         self.patient = Patient(sandbox_url=self.programs.sandbox_url, number=phone_of_the_walker(visits))
+        reads = next(visit for visit in visits if visit.external_id == READER)
+        self.reader = Reader(mail_url=self.programs.mail_url, address=reads.patient.email)
 
     def fill_database(self) -> list[Login]:
         try:
@@ -136,7 +148,13 @@ class Command(BaseCommand):
 
     def wait_for_servers(self) -> None:
         deadline = time.monotonic() + START_SECONDS
-        while not (answers(self.programs.sandbox_url) and answers(f"{self.programs.web_url}/admin/")):
+        servers = (
+            self.programs.sandbox_url,
+            self.programs.mail_url,
+            f"{self.programs.web_url}/admin/",
+            f"{self.programs.stream_url}/healthz",
+        )
+        while not all(answers(url) for url in servers):
             self.watch()
             if time.monotonic() > deadline:
                 self.give_up(_("Los servidores no arrancan."))
@@ -146,8 +164,16 @@ class Command(BaseCommand):
         self.say(_("Administración: %s/admin/") % self.programs.web_url)
         for login in logins:
             self.stdout.write(f"    {login.role:<12} {login.username:<16} {login.password}")
+        self.say(_("La sala, en vivo: %s/sala/") % self.programs.web_url)
+        self.say(_("Pantalla de la sala de espera: %s/sala/espera/") % self.programs.web_url)
+        self.say(_("Correos de los pacientes: %s/") % self.programs.mail_url)
         self.say(_("Teléfonos de los pacientes: %s/") % self.programs.sandbox_url)
         for visit in visits:
+            if not visit.patient.phone.startswith("+584"):
+                inbox = f"{self.programs.mail_url}/inbox/{visit.patient.email}/"
+                note = _("confirma sola, por el enlace del correo")
+                self.stdout.write(f"    {visit.patient.full_name.split()[0]:<12} {inbox}  ({note})")
+                continue
             phone = self.programs.sandbox_url + f"/phone/{visit.patient.phone}"
             note = _("confirma sola") if visit.external_id == WALKER else _("espera su toque")
             self.stdout.write(f"    {visit.patient.full_name.split()[0]:<12} {phone}  ({note})")
@@ -168,8 +194,9 @@ class Command(BaseCommand):
         self.watch()
         try:
             self.patient.act(now=time.monotonic())
+            self.reader.act(now=time.monotonic())
         except requests.RequestException as error:
-            self.say(_("El teléfono no contesta: %s") % type(error).__name__)
+            self.say(_("El teléfono o el correo no contesta: %s") % type(error).__name__)
         time.sleep(BREATH)
         return news
 
@@ -185,22 +212,25 @@ class Command(BaseCommand):
             self.say(_("El cluster no daba señales de vida: se arrancó de nuevo."))
 
     def walk_once(self) -> None:
-        """See one visit to its answer. Raises CommandError with what did not happen."""
-        self.say(_("Se espera a que una cita recorra todo el camino…"))
-        walked: dict[Step, datetime] = {}
+        """See two visits to their answers. Raises CommandError with what did not happen."""
+        self.say(_("Se espera a que dos citas recorran todo el camino: una por WhatsApp, otra por correo…"))
+        wanted = [(WALKER, step) for step in WALK] + [(READER, step) for step in BY_MAIL]
+        walked: dict[tuple[str, Step], datetime] = {}
         deadline = time.monotonic() + WALK_SECONDS
-        while missing := [step for step in WALK if step not in walked]:
+        while missing := [station for station in wanted if station not in walked]:
             if time.monotonic() > deadline:
                 break
             for happening in self.look():
-                if happening.visit.external_id == WALKER:
-                    walked.setdefault(happening.step, happening.at)
-        self.say(_("Lo que pasó con la cita %s:") % WALKER)
-        for step in WALK:
-            at = f"{walked[step].astimezone(ZONE):%H:%M:%S}" if step in walked else _("no ocurrió")
-            self.stdout.write(f"    {step.label:<12} {at}")
+                walked.setdefault((happening.visit.external_id, happening.step), happening.at)
+        for visit in (WALKER, READER):
+            self.say(_("Lo que pasó con la cita %s:") % visit)
+            for station in wanted:
+                if station[0] == visit:
+                    at = walked.get(station)
+                    told = f"{at.astimezone(ZONE):%H:%M:%S}" if at else _("no ocurrió")
+                    self.stdout.write(f"    {station[1].label:<12} {told}")
         if missing:
-            self.give_up(_("No ocurrió: %s.") % ", ".join(str(step.label) for step in missing))
+            self.give_up(_("No ocurrió: %s.") % ", ".join(f"{visit} {step.label}" for visit, step in missing))
 
     # --- Words ----------------------------------------------------------------
 
