@@ -1,0 +1,1 @@
+"""How fast it is, and that speed costs no promise. See bench/README.md."""
