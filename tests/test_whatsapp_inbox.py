@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
@@ -187,6 +187,21 @@ def test_a_post_that_no_worker_survives_is_given_up_and_told(caplog: pytest.LogC
 
 
 @pytest.mark.django_db
+def test_a_deadly_post_takes_its_neighbours_along_only_once() -> None:
+    def die(*, event: MessageReceived, **_news: Any) -> None:
+        if event.wamid == "wamid.2":
+            raise OperationalError
+
+    posts = [store(messages(text(number))) for number in (1, 2, 3)]
+    later = NOW + inbox.LEASE + timedelta(seconds=1)
+    with listening(signals.message_received, die):
+        for now in (NOW, later, later):
+            with suppress(OperationalError):
+                inbox.work_off(now=now)
+    assert list(WebhookPost.objects.unprocessed()) == [posts[1]]
+
+
+@pytest.mark.django_db
 def test_one_line_is_logged_for_each_post(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     post = store(payload("in-18-many-entries-mixed"))
@@ -282,6 +297,23 @@ def test_a_fault_of_the_database_within_an_item_is_that_items_fault() -> None:
         inbox.work_off(now=NOW)
     assert InboundMessage.objects.get().wamid == "wamid.2"
     assert QuarantinedItem.objects.get().reason == "django.db.utils.DataError"
+
+
+@pytest.mark.django_db
+def test_a_fault_over_one_receipt_of_many_puts_that_one_aside_and_no_other() -> None:
+    def stumble(*, events: Sequence[StatusReceived], **_news: Any) -> list[bool]:
+        if any(event.wamid == "wamid.OUT7" for event in events):
+            raise ValueError(MARK)
+        return [True] * len(events)
+
+    with listening(signals.statuses_received, stumble):
+        for first in (1, 6, 11):
+            store(statuses(*[status(number) for number in range(first, first + 5)]))
+        assert inbox.work_off(now=NOW) == 3
+    settled = set(StatusEvent.objects.filter(settled_at=NOW).values_list("wamid", flat=True))
+    assert settled == {f"wamid.OUT{number}" for number in range(1, 16)} - {"wamid.OUT7"}
+    item = QuarantinedItem.objects.get()
+    assert (item.path, item.reason) == ("entry[0].changes[0].statuses[1]", "builtins.ValueError")
 
 
 @pytest.mark.django_db
@@ -676,6 +708,15 @@ def test_two_that_settle_at_once_settle_each_receipt_once() -> None:
         )
     assert faults == []
     assert sum(settled) == len(ear.heard) == 10
+
+
+@pytest.mark.django_db
+def test_a_thousand_receipts_cost_a_few_queries(django_assert_max_num_queries: Any) -> None:
+    for first in range(0, 1000, 25):
+        store(statuses(*[status(number) for number in range(first, first + 25)]))
+    with listening(signals.statuses_received, Ear(answer=True)), django_assert_max_num_queries(60):
+        assert inbox.work_off(now=NOW) == 40
+    assert StatusEvent.objects.filter(settled_at=NOW).count() == 1000
 
 
 @pytest.mark.django_db
