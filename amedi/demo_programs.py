@@ -104,7 +104,7 @@ class Programs:
 
     @property
     def stream(self) -> Program:
-        # Without a limit the server would wait for rooms that never close.
+        # The limit is for other requests that hang; rooms are closed at once.
         return self._python(
             "stream", "-m", "uvicorn", "amedi.asgi:application", "--host", HOST,
             "--port", str(self.stream_port), "--timeout-graceful-shutdown", "2", "--log-level", "warning",

@@ -36,12 +36,14 @@ DUE_A_SECOND = 800
 URL = f"http://{stage.HOST}:{stage.WEB_PORT}/webhooks/whatsapp/"
 
 BIND = f"{stage.HOST}:{stage.WEB_PORT}"
-GUNICORN = ["-m", "gunicorn", "amedi.wsgi", "--bind", BIND, "--worker-class", "gthread"]
+GUNICORN = ["-m", "gunicorn", "amedi.wsgi", "--bind", BIND, "--workers"]
 SERVERS = {
-    "gunicorn-1x8": [*GUNICORN, "--workers", "1", "--threads", "8"],
-    "gunicorn-2x4": [*GUNICORN, "--workers", "2", "--threads", "4"],
-    "gunicorn-2x8": [*GUNICORN, "--workers", "2", "--threads", "8"],
-    "gunicorn-1x4": [*GUNICORN, "--workers", "1", "--threads", "4"],
+    "gthread-1x8": [*GUNICORN, "1", "--worker-class", "gthread", "--threads", "8"],
+    "gthread-2x4": [*GUNICORN, "2", "--worker-class", "gthread", "--threads", "4"],
+    "gthread-3x2": [*GUNICORN, "3", "--worker-class", "gthread", "--threads", "2"],
+    "gthread-4x1": [*GUNICORN, "4", "--worker-class", "gthread", "--threads", "1"],
+    "sync-3": [*GUNICORN, "3"],
+    "sync-4": [*GUNICORN, "4"],
 }
 
 
@@ -70,7 +72,7 @@ def main() -> int:
     parser.add_argument(
         "--quick", action="store_true", help=f"{QUICK_SECONDS} seconds each; promises nothing"
     )
-    parser.add_argument("--server", choices=SERVERS, default="gunicorn-2x4")
+    parser.add_argument("--server", choices=SERVERS, default="gthread-2x4")
     options = parser.parse_args()
     seconds = QUICK_SECONDS if options.quick else SECONDS
     print(figures.heading("bench.webhook", packages=("gunicorn", "django-q2", "aiohttp")), flush=True)
