@@ -235,6 +235,8 @@ def _stop(
         return _Stop.at(Status.CANCELLED, gone)
     if now >= row.useful_until:
         return _Stop.at(Status.EXPIRED, Reason.TOO_LATE)
+    if _has_arrived_elsewhere(row, others):
+        return _Stop.at(Status.CANCELLED, Reason.CHANNEL_REPLACED)
     if _is_superseded(row, others, now):
         return _Stop.at(Status.SKIPPED, Reason.SUPERSEDED)
     kind = ReminderType(row.reminder_type)
@@ -254,6 +256,17 @@ def _rule_gone(row: ReminderDelivery) -> Reason | None:
     if row.rule is None:
         return Reason.RULE_DELETED
     return None if row.rule.is_enabled else Reason.RULE_DISABLED
+
+
+def _has_arrived_elsewhere(row: ReminderDelivery, others: Sequence[ReminderDelivery]) -> bool:
+    """Whether late good news came of the step in whose place this one goes."""
+    moment = (row.sequence, row.reminder_type, row.offset_minutes, row.offset_unit)
+    return any(
+        (other.sequence, other.reminder_type, other.offset_minutes, other.offset_unit) == moment
+        and other.channel != row.channel
+        and other.status in (Status.SENT, Status.DELIVERED, Status.READ)
+        for other in others
+    )
 
 
 def _is_superseded(row: ReminderDelivery, others: Sequence[ReminderDelivery], now: datetime) -> bool:
@@ -280,7 +293,6 @@ def _others_that_may_speak(rows: Sequence[ReminderDelivery], now: datetime) -> Q
         appointment=OuterRef("appointment"),
         sequence=OuterRef("sequence"),
         reminder_type=OuterRef("reminder_type"),
-        channel=OuterRef("channel"),
     ).annotate(distance=Abs("offset_minutes"))
     come = Q(status__in=(Status.PENDING, Status.SENDING), next_attempt_at__lte=now)
     return (

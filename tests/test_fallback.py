@@ -127,6 +127,24 @@ def test_late_good_news_takes_back_an_email_that_has_not_left(sandbox, postmark)
     assert not postmark.accepted
 
 
+def test_late_good_news_ends_the_retries_of_the_next_channel(sandbox, postmark):
+    visit = due("whatsapp", "email")
+    sandbox.change(lose_answer_for={visit.patient.phone}, receipts=())
+    tick()
+    postmark.change(error_for={visit.patient.email.lower(): 10})
+    visit.deliveries.update(next_attempt_at=clock.now())
+    tick()
+    mail = visit.deliveries.get(channel="email")
+    assert (mail.status, mail.retry_count) == ("pending", 1)
+    row = visit.deliveries.get(channel="whatsapp")
+    receipts.advance(Receipt(reference=row.reference, message_id="wamid.x", status="sent", at=clock.now()))
+    postmark.change(error_for={})
+    visit.deliveries.filter(pk=mail.pk).update(next_attempt_at=clock.now())
+    assert tick() == 0
+    assert told(visit) == {"whatsapp": ("sent", ""), "email": ("cancelled", "channel_replaced")}
+    assert not postmark.accepted
+
+
 def test_a_receipt_that_races_the_deadline_leaves_one_message_or_two_and_never_two_emails(sandbox, postmark):
     """Two workers tidy, plan and send while the receipt of the lost answer comes in."""
     visits = []
