@@ -313,40 +313,6 @@ def test_a_redirect_is_not_followed(meta: Meta, status: int) -> None:
     assert len(meta.calls) == 1
 
 
-def test_an_answer_that_drips_without_end_is_lost(meta: Meta) -> None:
-    given_up = threading.Event()
-
-    def drip(handler: BaseHTTPRequestHandler) -> None:
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
-        for number in range(200):
-            if given_up.wait(0.02):
-                break
-            try:
-                handler.wfile.write(f"X-{number}: y\r\n".encode())
-                handler.wfile.flush()
-            except OSError:
-                break
-        hang_up(handler)
-
-    meta.will(drip)
-    with pytest.raises(AnswerLost):
-        send(replace(Account.from_settings(), connect_timeout=0.1, read_timeout=0.2))
-    given_up.set()
-
-
-def test_an_answer_that_does_not_come_in_time_is_lost(meta: Meta) -> None:
-    given_up = threading.Event()
-
-    def wait(handler: BaseHTTPRequestHandler) -> None:
-        given_up.wait(10)
-        hang_up(handler)
-
-    meta.will(wait)
-    with pytest.raises(AnswerLost):
-        send(replace(Account.from_settings(), connect_timeout=0.05, read_timeout=0.05))
-    given_up.set()
-
-
 # --- not reached --------------------------------------------------------------
 
 

@@ -106,6 +106,7 @@ def running_meta() -> Iterator[Meta]:
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
+        request_queue_size = 100
 
         def handle_error(self, request: object, client_address: object) -> None:
             """A client that has gone is what some tests are about."""
