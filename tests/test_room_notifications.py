@@ -51,7 +51,10 @@ def cancel_by_deletion(visit: Appointment) -> None:
 
 def move_by_verb(visit: Appointment) -> None:
     booking.reschedule(
-        visit, date=visit.date, start_time=visit.start_time.replace(minute=59), actor=booking.SYSTEM
+        visit,
+        date=visit.date,
+        start_time=visit.start_time.replace(minute=(visit.start_time.minute + 1) % 60),
+        actor=booking.SYSTEM,
     )
 
 
