@@ -18,7 +18,7 @@ def after_error(row: OutgoingMessage, error: ChannelError, now: datetime) -> dic
     """The new values of the row's columns: tried again later, ended, or left open.
 
     A definite refusal is tried again until the attempts or the time for them run
-    out; a rate limit costs no attempt; a lost answer is never repeated.
+    out; a rate limit costs no attempt, only time; a lost answer is never repeated.
     """
     seen: dict[str, object] = {
         "error_code": error.code,
@@ -29,18 +29,19 @@ def after_error(row: OutgoingMessage, error: ChannelError, now: datetime) -> dic
         return {**seen, "status": Status.UNKNOWN, "next_attempt_at": now + unknown_wait()}
     if isinstance(error, Undeliverable):
         return {**seen, "status": Status.FAILED, "reason": Reason.REFUSED}
-    if isinstance(error, Throttled):
-        again = now + (error.retry_after or backoff.delay(1))
-        return {**seen, "status": Status.PENDING, "next_attempt_at": again}
-    retries = row.retry_count + 1
-    most = min(settings.REMINDER_MAX_ATTEMPTS, error.tries or settings.REMINDER_MAX_ATTEMPTS)
-    seen["retry_count"] = retries
     window_ends = (row.called_at or now) + timedelta(seconds=settings.REMINDER_RETRY_WINDOW_SECONDS)
     asked = now + (error.retry_after or timedelta(0))
-    if retries >= most or now >= window_ends or asked > window_ends:
+    retries, is_last = row.retry_count, now >= window_ends or asked > window_ends
+    if not isinstance(error, Throttled):
+        retries += 1
+        is_last |= retries >= min(
+            settings.REMINDER_MAX_ATTEMPTS, error.tries or settings.REMINDER_MAX_ATTEMPTS
+        )
+    seen["retry_count"] = retries
+    if is_last:
         return {**seen, "status": Status.FAILED, "reason": Reason.ATTEMPTS_EXHAUSTED}
     # The last try comes at the end of the window and not after it.
-    again = max(min(now + backoff.delay(retries), window_ends), asked)
+    again = max(min(now + backoff.delay(retries or 1), window_ends), asked)
     return {**seen, "status": Status.PENDING, "next_attempt_at": again}
 
 

@@ -182,6 +182,12 @@ class TestAfterError:
         changes = self.after(Throttled("130429", retry_after=wait))
         assert changes["next_attempt_at"] == self.now + wait
 
+    def test_a_rate_limit_costs_no_attempt_but_not_for_ever(self):
+        """The next channel must have its chance while it is of use."""
+        first_call = clock.now() - timedelta(minutes=31)
+        assert self.after(Throttled("130429"), retry_count=3)["retry_count"] == 3
+        assert self.after(Throttled("130429"), called_at=first_call)["reason"] == "attempts_exhausted"
+
     def test_a_lost_answer_waits_for_a_receipt(self, settings):
         changes = self.after(AnswerLost("answer_lost"))
         wait = timedelta(seconds=settings.REMINDER_UNKNOWN_WAIT_SECONDS)
