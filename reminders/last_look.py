@@ -260,26 +260,30 @@ def _rule_gone(row: ReminderDelivery) -> Reason | None:
 
 def _has_arrived_elsewhere(row: ReminderDelivery, others: Sequence[ReminderDelivery]) -> bool:
     """Whether late good news came of the step in whose place this one goes."""
-    moment = (row.sequence, row.reminder_type, row.offset_minutes, row.offset_unit)
     return any(
-        (other.sequence, other.reminder_type, other.offset_minutes, other.offset_unit) == moment
+        _moment(other) == _moment(row)
         and other.channel != row.channel
         and other.status in (Status.SENT, Status.DELIVERED, Status.READ)
         for other in others
     )
 
 
+def _moment(row: ReminderDelivery) -> tuple[int, str, int, str]:
+    """What a rule says once, whichever rule it is and on whichever channel."""
+    return row.sequence, row.reminder_type, row.offset_minutes, row.offset_unit
+
+
 def _is_superseded(row: ReminderDelivery, others: Sequence[ReminderDelivery], now: datetime) -> bool:
-    """Whether another row speaks in this one's place: nearer the visit, or for the same moment."""
-    group = (row.sequence, row.reminder_type, row.channel)
-    alike = [other for other in others if (other.sequence, other.reminder_type, other.channel) == group]
-    same_moment = (row.offset_minutes, row.offset_unit)
-    if any(other.called_at and (other.offset_minutes, other.offset_unit) == same_moment for other in alike):
+    """Whether another row speaks in this one's place: for the same moment, or nearer the visit."""
+    if any(
+        other.called_at and other.channel == row.channel and _moment(other) == _moment(row)
+        for other in others
+    ):
         return True
     waiting = (Status.PENDING, Status.SENDING)
     come = [
         other.as_planned()
-        for other in alike
+        for other in others
         if other.called_at or (other.status in waiting and _goes(other, now))
     ]
     return timeline.superseded_by(row.as_planned(), come)

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from uuid import UUID, uuid4
 
 from django.db import DataError, IntegrityError, transaction
@@ -178,21 +179,24 @@ class _Desk:
         """What the timeline says of one visit, as changes to its rows."""
         changed = [mark.at for mark in its_marks if mark.changes_rules]
         rows = self.rows.get(appointment.pk, [])
-        effective = timeline.effective(
-            [rule.as_planned() for rule in self.rules],
-            doctor=appointment.doctor_id,
-            specialty=appointment.specialty_id,
-        )
+        known = [row.as_planned() for row in rows if row.sequence == appointment.sequence]
+        rules = [rule.as_planned() for rule in self.rules]
+        level = {"doctor": appointment.doctor_id, "specialty": appointment.specialty_id}
         its_reach = self.reaches[appointment.patient_id]
-        wanted = timeline.plan(
+        say = partial(
+            timeline.plan,
             visit_of(appointment),
-            rules=effective,
             reach={kind: its_reach.obstacles(kind) for kind in ReminderType},
             quiet=quiet_hours_of(appointment),
-            rows=[row.as_planned() for row in rows],
+            rows=known,
             rules_changed_at=max([*changed, *self.rules_changes.get(appointment.pk, [])], default=None),
             unplanned_since=min((mark.at for mark in its_marks if not mark.changes_rules), default=None),
         )
+        in_force = timeline.effective(rules, **level)
+        wanted = say(rules=in_force)
+        if held_over := timeline.held_over(rules, **level, rows=known, planned=wanted):
+            in_force += held_over
+            wanted += say(rules=held_over)
         plan = _Plan(appointment=appointment, marks=its_marks, rules_changed_at=max(changed, default=None))
         names: dict[int | str, ReminderRule] = {rule.pk: rule for rule in self.rules}
         current: dict[tuple[int | str | None, str], ReminderDelivery] = {
@@ -207,9 +211,9 @@ class _Desk:
                 plan.created.append(_new(appointment, wish))
             elif row.called_at is None and row.status != Status.SENDING:
                 plan.adjusted.extend(_adjustment(row, wish))
-        in_force = {rule.key for rule in effective}
+        keys = {rule.key for rule in in_force}
         for row in [*left.values(), *(row for row in rows if row.sequence != appointment.sequence)]:
-            if gone := self._why_gone(row, appointment, in_force):
+            if gone := self._why_gone(row, appointment, keys):
                 plan.cancelled.append({"pk": row.pk, "status": Status.CANCELLED, "reason": gone})
         return plan
 

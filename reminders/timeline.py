@@ -156,6 +156,8 @@ class Row:
     reason: str
     scheduled_for: datetime
     was_called: bool
+    is_fallback: bool = False
+    """Whether it goes in place of a step that ended without success."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,15 +180,52 @@ class Planned:
 
 def effective(rules: Iterable[Rule], *, doctor: int | None, specialty: int | None) -> list[Rule]:
     """The rules that hold for a visit: per type, all of the most specific active level."""
-    applicable = [
-        rule
-        for rule in rules
-        if rule.is_enabled and rule.doctor in (doctor, None) and rule.specialty in (specialty, None)
-    ]
+    applicable = _applicable(rules, doctor=doctor, specialty=specialty)
     best: dict[ReminderType, tuple[bool, bool]] = {}
     for rule in applicable:
         best[rule.type] = max(_level(rule), best.get(rule.type, (False, False)))
     return [rule for rule in applicable if _level(rule) == best[rule.type]]
+
+
+def held_over(
+    rules: Iterable[Rule],
+    *,
+    doctor: int | None,
+    specialty: int | None,
+    rows: Collection[Row],
+    planned: Collection[Planned],
+) -> list[Rule]:
+    """The rules that were replaced, and still have to keep what they promised.
+
+    New rules act on moments ahead only (P12). Where all of a type are past, what
+    the rules before them had promised is not lost: it goes on, channel by
+    channel. ``rows`` are those of the visit's version, ``planned`` what the
+    effective rules say of it. A rule without channels is a word too: do not send.
+    """
+    applicable = _applicable(rules, doctor=doctor, specialty=specialty)
+    in_force = effective(applicable, doctor=doctor, specialty=specialty)
+    named = {wish.rule for wish in planned}
+    spoken_for = {
+        rule.type
+        for rule in in_force
+        if not rule.channels
+        or rule.key in named
+        or any(row.was_called and _speaks_for(row, rule) for row in rows)
+    }
+    open_ends = {row.rule for row in rows if row.status in ("pending", "sending", "unknown", "failed")}
+    return [
+        rule
+        for rule in applicable
+        if rule not in in_force and rule.type not in spoken_for and rule.key in open_ends
+    ]
+
+
+def _applicable(rules: Iterable[Rule], *, doctor: int | None, specialty: int | None) -> list[Rule]:
+    return [
+        rule
+        for rule in rules
+        if rule.is_enabled and rule.doctor in (doctor, None) and rule.specialty in (specialty, None)
+    ]
 
 
 def _level(rule: Rule) -> tuple[bool, bool]:
@@ -301,13 +340,21 @@ def useful_until(kind: ReminderType, moment: datetime, starts_at: datetime) -> d
 def superseded_by(row: Row, siblings: Iterable[Row]) -> bool:
     """Whether one of the visit's rows whose moment has come goes in this one's place.
 
-    Of one version, type and channel only the row nearest the visit goes.
+    Of one version, type and channel only the row nearest the visit goes. A next
+    channel gives way to a nearer one on whatever channel: it would say the same
+    once more, and later.
     """
     return any(
         _distance(other) < _distance(row)
+        and (other.sequence, other.type) == (row.sequence, row.type)
+        and (other.channel == row.channel or (row.is_fallback and not _fell(other)))
         for other in siblings
-        if (other.sequence, other.type, other.channel) == (row.sequence, row.type, row.channel)
     )
+
+
+def _fell(row: Row) -> bool:
+    """Whether a row that was called ended without success."""
+    return row.status in FELL and row.reason not in SETTLED
 
 
 def _distance(row: Row) -> tuple[int, str, str]:
@@ -416,7 +463,7 @@ def _go_on(
     last = max(tried, key=lambda row: _place(row.channel, rule))
     promise = last.scheduled_for
     tried = [*tried, *(row for row in own if row.status == "failed" and row.scheduled_for == promise)]
-    if any(row.status not in FELL or row.reason in SETTLED for row in tried):
+    if not all(_fell(row) for row in tried):
         return []
     own = [row for row in own if row not in tried]
     left = tuple(channel for channel in rule.channels if channel not in {row.channel for row in tried})

@@ -145,6 +145,57 @@ def test_late_good_news_ends_the_retries_of_the_next_channel(sandbox, postmark):
     assert not postmark.accepted
 
 
+@pytest.fixture
+def two_reminders():
+    """Of 24 and of 2 hours before, each by WhatsApp and then by mail, made long ago."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('amedi.now', '2026-01-01T00:00Z', true)")
+        only_rules(-1440, -120, channels=["whatsapp", "email"])
+    patient = make_patient(email=f"ana.{MARK}@example.com")
+    agree(patient)
+    visit = make_appointment(at=soon(2) - timedelta(minutes=1), patient=patient)
+    planner.plan_marked(now=clock.now())
+    return visit
+
+
+def fell(visit, offset: int) -> None:
+    """The reminder was called on WhatsApp, and refused."""
+    visit.deliveries.filter(offset_minutes=offset).update(
+        status="failed", reason="refused", called_at=clock.now()
+    )
+
+
+def test_the_mail_of_the_day_before_gives_way_to_the_reminder_of_two_hours_before(
+    two_reminders, sandbox, postmark
+):
+    """P8: both would leave in one turn and say the same."""
+    visit = two_reminders
+    fell(visit, -1440)
+    tick()
+    assert (len(sandbox.accepted), len(postmark.accepted)) == (1, 0)
+    assert visit.deliveries.get(channel="email").reason == "superseded"
+
+
+def test_the_mail_of_the_day_before_does_not_come_after_the_reminder_of_two_hours_before(
+    two_reminders, sandbox, postmark
+):
+    visit = two_reminders
+    visit.deliveries.filter(offset_minutes=-1440).update(next_attempt_at=soon(1))
+    tick()
+    fell(visit, -1440)
+    tick()
+    assert (len(sandbox.accepted), len(postmark.accepted)) == (1, 0)
+
+
+def test_where_the_nearer_reminder_failed_as_well_one_mail_goes(two_reminders, sandbox, postmark):
+    visit = two_reminders
+    fell(visit, -1440)
+    fell(visit, -120)
+    tick()
+    assert (len(sandbox.accepted), len(postmark.accepted)) == (0, 1)
+    assert visit.deliveries.get(channel="email", offset_minutes=-120).status in ("sent", "delivered")
+
+
 def test_a_receipt_that_races_the_deadline_leaves_one_message_or_two_and_never_two_emails(sandbox, postmark):
     """Two workers tidy, plan and send while the receipt of the lost answer comes in."""
     visits = []

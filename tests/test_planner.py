@@ -240,6 +240,35 @@ def test_a_doctors_own_rule_replaces_the_default_of_its_type(visit):
     ]  # fmt: skip
 
 
+def test_a_doctors_first_rule_whose_moment_is_past_does_not_lose_what_was_promised(visit, set_clock):
+    """P12 and H13: the new rule acts on moments ahead; what the default had promised stays until then."""
+    set_clock("2026-09-16T09:00")
+    make_rule(-2880, doctor=visit.doctor)
+    plan()
+    assert planned(visit) == [(-1440, "whatsapp", "pending", ""), (-120, "whatsapp", "pending", "")]
+
+
+def test_what_a_replaced_rule_had_promised_goes_on_to_its_next_channel(visit, set_clock, settings):
+    settings.REMINDER_CHANNELS = ["whatsapp", "email"]
+    set_clock("2026-09-16T09:00")
+    ReminderRule.objects.update(channels=["whatsapp", "email"])
+    type(visit.patient).objects.update(email="ana@example.org")
+    make_rule(-2880, doctor=visit.doctor)
+    plan()
+    set_clock("2026-09-16T10:05")
+    called = visit.deliveries.filter(offset_minutes=-1440)
+    called.update(status="failed", reason="refused", called_at=clock.now())
+    plan()
+    assert (-1440, "email", "pending", "") in planned(visit)
+
+
+def test_a_doctor_who_says_do_not_send_ends_what_the_default_had_promised(visit, set_clock):
+    set_clock("2026-09-16T09:00")
+    make_rule(-2880, doctor=visit.doctor, channels=[])
+    plan()
+    assert {row[2:] for row in planned(visit)} == {("cancelled", "rule_replaced")}
+
+
 def test_a_rule_that_says_do_not_send_closes_with_that_reason(visit):
     make_rule(-1440, doctor=visit.doctor, channels=[])
     plan()

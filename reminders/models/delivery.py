@@ -114,6 +114,7 @@ class ReminderDelivery(OutgoingMessage):
             reason=self.reason,
             scheduled_for=self.scheduled_for,
             was_called=self.called_at is not None,
+            is_fallback=self.fallback_of_id is not None,
         )
 
 
