@@ -15,19 +15,27 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
+from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, OperationalError, connection, connections, transaction
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    connection,
+    connections,
+    transaction,
+)
 from psycopg.errors import DeadlockDetected
 
-from reminders import backoff, known_as, last_look, meters
-from reminders.channels.base import AnswerLost, Receipt, Throttled
+from reminders import backoff, giving_up, known_as, last_look, meters
+from reminders.channels.base import AnswerLost, ChannelError, Receipt, Throttled
 from reminders.flight import Call, Flight, Outcome
 from reminders.known_as import KnownAs
 from reminders.line import Line, Room
@@ -82,7 +90,7 @@ def run(
             calls: list[Call] = []
             now = clock()
             seats = flight.free if limit is None else min(flight.free, limit - started)
-            if seats and may_go_on():
+            if seats and flight.is_worth_boarding and may_go_on():
                 calls = prepare(seats, now=now, lines=lines, room=Room(flight.room))
             flight.take_off(calls)
             started += len(calls)
@@ -200,9 +208,9 @@ def record(landed: Landed, *, now: datetime) -> None:
     try:
         with transaction.atomic():
             kept = _accept(accepted, now)
-    except (OperationalError, InterfaceError):
-        raise  # the database is gone: the ledger knows of the calls, and receipts will tell
     except Exception as error:
+        if _is_lost(error):
+            raise  # the ledger knows of the calls, and receipts will tell
         logger.warning("record rows=%d one by one kind=%s", len(accepted), type(error).__name__)
         one_by_one = landed
     else:
@@ -215,21 +223,20 @@ def record(landed: Landed, *, now: datetime) -> None:
     meters.note([_ended(call.row, outcome, now) for call, outcome in landed])
 
 
-def _accept(accepted: Sequence[tuple[Call, Receipt]], now: datetime) -> set[Any]:
-    """Write acceptances into ledger and queues; returns the rows whose claim still stood."""
-    update_each(
-        DeliveryAttempt,
-        [
-            {
-                "pk": call.attempt_id,
-                "outcome": DeliveryAttempt.Outcome.ACCEPTED,
-                "message_id": receipt.message_id,
-            }
-            for call, receipt in accepted
-        ],
+def _is_lost(error: Exception) -> bool:
+    """Whether it is the database that is gone, and not one transaction that it undid."""
+    return isinstance(error, OperationalError | InterfaceError) and not isinstance(
+        error.__cause__, DeadlockDetected
     )
+
+
+def _accept(accepted: Sequence[tuple[Call, Receipt]], now: datetime) -> set[Any]:
+    """Write acceptances into queues and ledger; returns the rows whose claim still stood.
+
+    Reminders, answers, ledger: in the order in which receipts lock them.
+    """
     kept: set[Any] = set()
-    for queue in (Reply, ReminderDelivery):
+    for queue in (ReminderDelivery, Reply):
         kept |= update_each(
             queue,
             [
@@ -248,31 +255,66 @@ def _accept(accepted: Sequence[tuple[Call, Receipt]], now: datetime) -> set[Any]
             keys=("pk", "attempt"),
             only_if={"status": [Status.SENDING, Status.UNKNOWN]},
         )
+    update_each(
+        DeliveryAttempt,
+        [
+            {
+                "pk": call.attempt_id,
+                "outcome": DeliveryAttempt.Outcome.ACCEPTED,
+                "message_id": receipt.message_id,
+            }
+            for call, receipt in accepted
+        ],
+        # A receipt may have been quicker, and have told that it failed afterwards.
+        only_if={
+            "outcome": [
+                DeliveryAttempt.Outcome.OPEN,
+                DeliveryAttempt.Outcome.LOST,
+                DeliveryAttempt.Outcome.ACCEPTED,
+            ]
+        },
+    )
     return kept
 
 
 def _record_alone(call: Call, outcome: Outcome, now: datetime) -> None:
+    """Write down how one call ended. What cannot be written is left: the lease ends, a receipt may tell."""
     try:
-        if isinstance(outcome, Receipt):
-            with transaction.atomic():
-                kept = bool(_accept([(call, outcome)], now))
-            _tell(call.row, {"status": Status.SENT}, now, was_kept=kept)
-            _remember([(call, outcome)])
-            return
+        if not (isinstance(outcome, Receipt) and _has_accepted(call, outcome, now)):
+            _refuse(call, AnswerLost("odd_answer") if isinstance(outcome, Receipt) else outcome, now)
+    except Exception as error:
+        if _is_lost(error):
+            raise
+        logger.exception("call ref=%s not recorded kind=%s", call.message.reference, type(error).__name__)
+
+
+def _has_accepted(call: Call, receipt: Receipt, now: datetime) -> bool:
+    """Write one acceptance; False for an answer that cannot be stored."""
+    try:
+        with transaction.atomic():
+            kept = bool(_accept([(call, receipt)], now))
     except (OperationalError, InterfaceError):
-        raise
+        raise  # nothing is wrong with the answer
     except Exception as error:
         logger.exception("call ref=%s odd answer kind=%s", call.message.reference, type(error).__name__)
-        outcome = AnswerLost("odd_answer")
-    lost = isinstance(outcome, AnswerLost)
-    changes = after_error(call.row, outcome, now)
+        return False
+    _tell(call.row, {"status": Status.SENT}, now, was_kept=kept)
+    _remember([(call, receipt)])
+    return True
+
+
+def _refuse(call: Call, error: ChannelError, now: datetime) -> None:
+    """Write one refusal, or that the answer was lost."""
+    lost = isinstance(error, AnswerLost)
+    changes = after_error(call.row, error, now)
     with transaction.atomic():
-        DeliveryAttempt.objects.filter(pk=call.attempt_id).update(
-            outcome=DeliveryAttempt.Outcome.LOST if lost else DeliveryAttempt.Outcome.REFUSED,
-            error_code=outcome.code,
-            error_message=outcome.detail[:500],
-        )
         was_kept = queue_of(call.row).held(call.row).update(**changes)
+        # A receipt that was quicker knows better: it has given the attempt its id.
+        DeliveryAttempt.objects.filter(pk=call.attempt_id, message_id="").update(
+            outcome=DeliveryAttempt.Outcome.LOST if lost else DeliveryAttempt.Outcome.REFUSED,
+            error_code=error.code,
+            error_message=error.detail,
+        )
     _tell(call.row, changes, now, was_kept=bool(was_kept))
 
 
@@ -307,12 +349,16 @@ def _ended(row: OutgoingMessage, outcome: Outcome, now: datetime) -> Ended:
     return Ended(channel=row.channel, outcome=kinds.get(type(outcome), "refused"), late_seconds=None)
 
 
-def tidy(*, now: datetime) -> None:
-    """Put right what time or a crash left behind. Part of every tick; safe beside itself."""
+def tidy(*, now: datetime, asked: Collection[UUID] = ()) -> None:
+    """Put right what time or a crash left behind. Part of every tick; safe beside itself.
+
+    Of the rows ``asked`` a provider is about to tell: they are not given up yet.
+    """
     for queue in (Reply.objects.all(), ReminderDelivery.objects.all()):
         _rescue(queue, now)
-        _settle(queue.unsettled(now), status=Status.FAILED, reason=Reason.NO_ANSWER)
+        _settle(queue.unsettled(now).exclude(pk__in=asked), status=Status.FAILED, reason=Reason.NO_ANSWER)
         _settle(queue.useless(now), status=Status.EXPIRED, reason=Reason.TOO_LATE)
+    giving_up.give_up(now=now)
 
 
 @transaction.atomic

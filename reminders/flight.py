@@ -13,11 +13,11 @@ import queue
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from uuid import UUID
 
 from django.conf import settings
@@ -27,9 +27,15 @@ from reminders.channels.base import AnswerLost, Channel, ChannelError, Message, 
 from reminders.models.outgoing import OutgoingMessage
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 Outcome = Receipt | ChannelError
+GATE_SECONDS = 0.1
+"""How long a call that is written down may wait for a seat."""
+SLOW = 10.0
+"""Seconds that a call is taken to last until the first has ended."""
 LOOK_UP_SECONDS = 15.0
 """How long providers are asked about lost answers, all at once."""
+QUESTIONS_AT_ONCE = 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,16 +50,26 @@ class Call:
 
 
 class Flight:
-    """Up to ``seats`` calls at once. Use as a context; leaving it waits for those in the air."""
+    """Up to ``seats`` calls at once. Use as a context; leaving it waits for those in the air.
+
+    Some more may wait at the gate, or a seat would stay empty while the next
+    calls are prepared.
+    """
 
     def __init__(self, seats: int) -> None:
         self._seats = seats
+        self._boarding = asyncio.Semaphore(seats)
+        self._call_takes = SLOW
         self._in_air: Counter[str] = Counter()
         self._landed: queue.SimpleQueue[tuple[Call, Outcome]] = queue.SimpleQueue()
         self._channels: dict[str, Channel] = {}
         # Per channel the moment, on the monotonic clock, at which its next message may leave.
         self._next_start: dict[str, float] = defaultdict(float)
         self._calls: set[asyncio.Task[None]] = set()
+        self._asked: set[UUID] = set()
+        self._told: queue.SimpleQueue[tuple[OutgoingMessage, Receipt | None]] = queue.SimpleQueue()
+        self._questions: set[asyncio.Task[None]] = set()
+        self._may_ask = asyncio.Semaphore(QUESTIONS_AT_ONCE)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._fly, name="flight", daemon=True)
 
@@ -72,7 +88,20 @@ class Flight:
     @property
     def free(self) -> int:
         """How many calls can start right now: claim no more than that."""
-        return self._seats - self._in_air.total()
+        return self._seats + self._gate - self._in_air.total()
+
+    @property
+    def is_worth_boarding(self) -> bool:
+        """Whether enough can start to claim them: few at a time cost almost as much as many."""
+        return self.free >= self._seats / 4
+
+    @property
+    def _gate(self) -> int:
+        """How many may wait for a seat: no more than leave within a moment.
+
+        What waits here would not hear of a visit that is cancelled meanwhile.
+        """
+        return int(self._seats * min(1.0, GATE_SECONDS / self._call_takes))
 
     def room(self, channel: str) -> int:
         """How many of them a channel can take that keeps a pace of its own.
@@ -103,23 +132,36 @@ class Flight:
 
     def landed(self, *, patience: float) -> list[tuple[Call, Outcome]]:
         """The calls that have ended; waits at most ``patience`` seconds for the first."""
-        ended: list[tuple[Call, Outcome]] = []
-        try:
-            ended.append(self._landed.get(timeout=patience))
-            while True:
-                ended.append(self._landed.get_nowait())
-        except queue.Empty:
-            pass
+        ended = _all_of(self._landed, patience)
         self._in_air.subtract(call.row.channel for call, _ in ended)
         return ended
 
-    def look_up(self, rows: Sequence[OutgoingMessage]) -> dict[UUID, Receipt | None]:
-        """What the providers know of messages whose answers were lost, by row.
+    def look_up(self, rows: Sequence[OutgoingMessage]) -> None:
+        """Begin to ask providers what they know of messages whose answers were lost.
 
-        A row is missing where the provider could not tell.
+        It costs no call its seat, and leaving the flight does not wait for it.
         """
-        asked = {row.pk: self._channel(row.channel).look_up(row.reference) for row in rows}
-        return asyncio.run_coroutine_threadsafe(_ask(asked), self._loop).result()
+        self._asked |= {row.pk for row in rows}
+        self._loop.call_soon_threadsafe(self._ask, [(row, self._channel(row.channel)) for row in rows])
+
+    def told(self, *, patience: float) -> list[tuple[OutgoingMessage, Receipt | None]]:
+        """What providers have said since, None where one knows of none or cannot tell.
+
+        Waits at most ``patience`` seconds for the first.
+        """
+        told = _all_of(self._told, patience)
+        self._asked -= {row.pk for row, _ in told}
+        return told
+
+    @property
+    def asked(self) -> frozenset[UUID]:
+        """The rows of which a provider has not yet said what it knows."""
+        return frozenset(self._asked)
+
+    def stop_asking(self) -> None:
+        """Wait for nothing more that providers have been asked."""
+        self._asked.clear()
+        self._loop.call_soon_threadsafe(self._cancel_questions)
 
     def _channel(self, name: str) -> Channel:
         if name not in self._channels:
@@ -147,12 +189,40 @@ class Flight:
             self._calls.add(task)
             task.add_done_callback(self._calls.discard)
 
+    def _ask(self, questions: Sequence[tuple[OutgoingMessage, Channel]]) -> None:
+        for row, channel in questions:
+            task = self._loop.create_task(self._hear(row, channel))
+            self._questions.add(task)
+            task.add_done_callback(self._questions.discard)
+
+    def _cancel_questions(self) -> None:
+        for question in self._questions:
+            question.cancel()
+
+    async def _hear(self, row: OutgoingMessage, channel: Channel) -> None:
+        known = None
+        try:
+            async with asyncio.timeout(LOOK_UP_SECONDS), self._may_ask:
+                known = await channel.look_up(row.reference)
+        except (ChannelError, TimeoutError):
+            logger.warning("look-up row=%s told nothing", row.pk)
+        except Exception as error:
+            logger.exception("look-up row=%s broke kind=%s", row.pk, type(error).__name__)
+        self._told.put((row, known))
+
     async def _make(self, call: Call, channel: Channel, start: float) -> None:
         if start and (pause := start - time.monotonic()) > 0:
             await asyncio.sleep(pause)
-        self._landed.put((call, await _send(channel, call)))
+        async with self._boarding:
+            began = time.monotonic()
+            outcome = await _send(channel, call)
+            # Half the way towards each: a provider that becomes slow is noticed at once.
+            self._call_takes = (self._call_takes + time.monotonic() - began) / 2
+        self._landed.put((call, outcome))
 
     async def _end(self) -> None:
+        self._cancel_questions()
+        await asyncio.gather(*self._questions, return_exceptions=True)
         await asyncio.gather(*self._calls)
         for channel in self._channels.values():
             await channel.close()
@@ -169,18 +239,12 @@ async def _send(channel: Channel, call: Call) -> Outcome:
         return AnswerLost("broken_channel")
 
 
-async def _ask(asked: dict[UUID, Coroutine[Any, Any, Receipt | None]]) -> dict[UUID, Receipt | None]:
-    tasks = {pk: asyncio.ensure_future(question) for pk, question in asked.items()}
-    if tasks:
-        _, slow = await asyncio.wait(tasks.values(), timeout=LOOK_UP_SECONDS)
-        for task in slow:
-            task.cancel()
-    known: dict[UUID, Receipt | None] = {}
-    for pk, task in tasks.items():
-        try:
-            known[pk] = await task
-        except (ChannelError, asyncio.CancelledError):
-            logger.warning("look-up row=%s told nothing", pk)
-        except Exception as error:
-            logger.exception("look-up row=%s broke kind=%s", pk, type(error).__name__)
-    return known
+def _all_of(waiting: queue.SimpleQueue[T], patience: float) -> list[T]:
+    """What stands in a queue; waits at most ``patience`` seconds for the first."""
+    taken: list[T] = []
+    try:
+        taken.append(waiting.get(timeout=patience))
+        while True:
+            taken.append(waiting.get_nowait())
+    except queue.Empty:
+        return taken

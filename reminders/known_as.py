@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import connection
+from django.db.models import CharField
+
+from appointments.models import Patient
+from reminders.foreign_words import is_storable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,13 +24,16 @@ class KnownAs:
 
 
 def remember(told: Sequence[KnownAs]) -> None:
-    """Keep it for patients who still have the number that we wrote to."""
-    news = {known.patient_id: known for known in told if known.wa_id or known.bsuid}
+    """Keep it for patients who still have the number that we wrote to.
+
+    A patient whom somebody else holds is left: the next receipt tells it again.
+    """
+    news = {known.patient_id: known for known in map(_kept, told) if known.wa_id or known.bsuid}
     if not news:
         return
     rows = list(news.values())
     with connection.cursor() as cursor:
-        # Locked in one order, or two workers could wait for each other.
+        # Not waited for: receipts hold rows by now, which a last look wants behind its patients.
         cursor.execute(
             """
             WITH told AS (
@@ -36,7 +43,7 @@ def remember(told: Sequence[KnownAs]) -> None:
                 SELECT p.id FROM appointments_patient p JOIN told t USING (id)
                 WHERE p.phone = t.address
                   AND ((t.wa_id <> '' AND t.wa_id <> p.wa_id) OR (t.bsuid <> '' AND t.bsuid <> p.bsuid))
-                ORDER BY p.id FOR NO KEY UPDATE OF p
+                ORDER BY p.id FOR NO KEY UPDATE OF p SKIP LOCKED
             )
             UPDATE appointments_patient p
             SET wa_id = coalesce(nullif(t.wa_id, ''), p.wa_id), bsuid = coalesce(nullif(t.bsuid, ''), p.bsuid)
@@ -49,3 +56,14 @@ def remember(told: Sequence[KnownAs]) -> None:
                 [known.bsuid for known in rows],
             ],
         )
+
+
+def _kept(known: KnownAs) -> KnownAs:
+    """Without the names that the patient's row cannot hold."""
+    return replace(known, wa_id=_fitting("wa_id", known.wa_id), bsuid=_fitting("bsuid", known.bsuid))
+
+
+def _fitting(column: str, name: str) -> str:
+    field = Patient._meta.get_field(column)
+    assert isinstance(field, CharField) and field.max_length  # noqa: S101
+    return name if is_storable(name, field.max_length) else ""

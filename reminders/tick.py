@@ -13,6 +13,7 @@ from functools import partial
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from django_q.tasks import async_task
+from psycopg.errors import DeadlockDetected
 
 from appointments import clock
 from reminders import dispatch, look_up, marks, planner
@@ -25,6 +26,8 @@ REST = 1.0
 """Seconds between two looks at an empty queue: how late a reminder may leave."""
 LEFT_OVER = timedelta(seconds=5)
 """A webhook post this old was not worked off by the task that it started."""
+LAST_WORDS = 3.0
+"""Seconds that a turn with nothing left to send gives providers to tell of lost answers."""
 ANSWERS_AT_ONCE = 10
 PLAN_BATCHES = 3
 HEARTBEAT = "tick"
@@ -61,8 +64,13 @@ def tick(
             started += sent
             # Twice: what ended in the last look may have made its next channel due.
             idle = 0 if sent else idle + 1
-            if started == limit or (seconds is None and idle == 2):
+            if started == limit:
                 return started
+            if seconds is None and idle == 2:
+                if not flight.asked:
+                    return started
+                look_up.hear_providers(flight, now=clock.now(), seconds=LAST_WORDS)
+                idle = 0
             if seconds and (time.monotonic() + REST >= ends or stop.wait(REST)):
                 return started
 
@@ -84,15 +92,16 @@ def housekeep(*, now: datetime, flight: Flight, plan_batches: int | None = None)
         lambda: inbox.work_off(now=now, older_than=LEFT_OVER),
         lambda: inbox.settle_parked(now=now),
         lambda: look_up.ask_providers(flight, now=now),
-        lambda: dispatch.tidy(now=now),
+        lambda: dispatch.tidy(now=now, asked=flight.asked),
         lambda: planner.plan_marked(now=now, batches=plan_batches),
     )
     for part in parts:
         try:
             part()
-        except (OperationalError, InterfaceError):
-            raise  # without a database nothing of the turn can go on
         except Exception as error:  # a fault of one part must not stop the sending
+            is_deadlock = isinstance(error.__cause__, DeadlockDetected)
+            if isinstance(error, OperationalError | InterfaceError) and not is_deadlock:
+                raise  # without a database nothing of the turn can go on
             logger.exception("tick part failed kind=%s", type(error).__name__)
 
 

@@ -79,11 +79,69 @@ def test_nothing_of_a_post_stands_in_the_log(no_patient_in_the_logs):
     attempt = make_sent_mail()
     for name in ("delivery", "open", "bounce", "complaint"):
         post(body(name, attempt))
-    post(b'{"RecordType": "Delivery", "Recipient": "ana.Zzyzx@example.com", "DeliveredAt": 5}')
+    post(b'{"RecordType": ["Delivery"], "Recipient": "ana.Zzyzx@example.com"}')
     lines = "\n".join(no_patient_in_the_logs.lines)
     assert "receipt=delivered" in lines
     assert "outcome=unreadable" in lines
     assert MAIL not in lines
+
+
+@pytest.mark.parametrize("words", ["user\x00 unknown", "half an emoji \ud83d", "x" * 5000])
+def test_a_bounce_in_words_that_cannot_be_stored_counts(words):
+    attempt = make_sent_mail()
+    assert post(body("bounce", attempt, Description=words)) == 200
+    attempt.delivery.refresh_from_db()
+    assert (attempt.delivery.status, attempt.delivery.error_code) == ("failed", "HardBounce")
+    assert attempt.delivery.error_message[:4] == words[:4]
+
+
+def test_a_post_that_can_never_be_kept_is_answered_200_or_it_would_come_for_hours():
+    make_sent_mail(message_id=MAIL)
+    other = make_sent_mail()
+    assert post(body("delivery", other)) == 200
+    other.delivery.refresh_from_db()
+    assert other.delivery.status == "sent"
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        5,
+        None,
+        "",
+        "never",
+        "2026-02-31T00:00:00Z",
+        ["2026-02-28T00:00:00Z"],
+        "0001-01-01T00:00:00+23:59",
+        "9999-12-31T23:59:59-23:59",
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "field", "status", "stamp"),
+    [
+        ("delivery", "DeliveredAt", "delivered", "delivered_at"),
+        ("open", "ReceivedAt", "read", "read_at"),
+        ("bounce", "BouncedAt", "failed", ""),
+        ("complaint", "BouncedAt", "delivered", "delivered_at"),
+    ],
+)
+def test_news_without_a_time_that_can_be_read_is_of_the_time_at_which_it_came(
+    set_clock, name, field, status, stamp, at
+):
+    attempt = make_sent_mail()
+    now = set_clock("2026-09-16T10:00")
+    assert post(body(name, attempt, **{field: at})) == 200
+    attempt.delivery.refresh_from_db()
+    assert attempt.delivery.status == status
+    assert not stamp or getattr(attempt.delivery, stamp) == now
+
+
+@pytest.mark.parametrize("metadata", ["text", 5, ["list"], None])
+def test_news_with_odd_metadata_is_known_by_the_id_of_its_mail(metadata):
+    attempt = make_sent_mail(message_id=MAIL)
+    assert post(body("delivery", attempt, Metadata=metadata)) == 200
+    attempt.delivery.refresh_from_db()
+    assert attempt.delivery.status == "delivered"
 
 
 def test_only_a_post_acts():

@@ -8,15 +8,18 @@ from datetime import timedelta
 import pytest
 
 from appointments import clock
-from reminders import dispatch, receipts
-from reminders.channels.base import ChannelError
+from reminders import dispatch, planner, receipts
+from reminders.channels.base import AnswerLost, ChannelError, Undeliverable
 from reminders.channels.base import Receipt as Accepted
-from reminders.models import ReminderDelivery
-from tests.factories import make_delivery
+from reminders.foreign_words import CODE_LENGTH, DETAIL_LENGTH, ID_LENGTH
+from reminders.models import DeliveryAttempt, ReminderDelivery, Reply
+from tests.factories import MARK, agree, make_appointment, make_delivery, make_patient, only_rules
+from tests.mail_values import make_sent_mail
 from tests.test_claim import call_for
 
 pytestmark = pytest.mark.django_db
 RANK = ["sent", "delivered", "read"]
+FELL = ["sent", "failed"]
 
 
 @pytest.fixture
@@ -123,6 +126,149 @@ def test_what_was_given_up_without_an_answer_is_lifted_to_what_happened(called):
     assert (status_of(called), called.reason) == ("failed", "no_answer")
     tell(called, "read")
     assert (status_of(called), called.reason) == ("read", "")
+
+
+@pytest.fixture
+def called_twice(called) -> ReminderDelivery:
+    """The first attempt was refused for now; the call of the second is in the air."""
+    dispatch.record([(call_for(called), ChannelError("131016"))], now=clock.now())
+    later = clock.now() + timedelta(minutes=5)
+    assert len(dispatch.prepare(1, now=later)) == 1
+    called.refresh_from_db()
+    assert called.attempt == 2
+    return called
+
+
+@pytest.mark.parametrize("order", [order for n in (2, 3) for order in itertools.product(FELL, repeat=n)])
+def test_sent_says_nothing_new_of_a_message_that_failed_afterwards(called, order):
+    for status in order:
+        tell(called, status)
+    expected = ("failed", "refused") if "failed" in order else ("sent", "")
+    assert (status_of(called), called.reason) == expected
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations([*RANK, "failed"])), ids="-".join)
+def test_every_order_of_all_news_ends_alike_however_often_it_is_told(called, order):
+    """T25."""
+    for status in (*order, *reversed(order)):
+        tell(called, status)
+    assert (status_of(called), called.reason) == ("read", "")
+    assert called.attempts.get().outcome == "accepted"
+
+
+def test_the_answer_of_the_call_does_not_lift_what_a_quicker_receipt_failed(called):
+    tell(called, "failed", error_code="131026")
+    dispatch.record([(call_for(called), Accepted(message_id="wamid.one"))], now=clock.now())
+    tell(called, "sent")
+    assert (status_of(called), called.error_code) == ("failed", "131026")
+    assert called.attempts.get().outcome == "refused"
+
+
+@pytest.mark.parametrize("late", [AnswerLost("answer_lost"), ChannelError("131016")])
+def test_a_lost_answer_does_not_hide_in_the_ledger_what_a_receipt_told(called, late):
+    tell(called, "sent")
+    dispatch.record([(call_for(called), late)], now=clock.now())
+    assert status_of(called) == "sent"
+    assert called.attempts.get().outcome == "accepted"
+
+
+@pytest.mark.parametrize("refused", [ChannelError("131016"), Undeliverable("131026")])
+def test_a_call_that_was_refused_and_taken_after_all_is_lifted_by_sent(called, refused):
+    dispatch.record([(call_for(called), refused)], now=clock.now())
+    assert tell(called, "sent")
+    assert (status_of(called), called.reason) == ("sent", "")
+
+
+def test_a_lost_answer_is_lifted_by_sent_after_the_wait(called):
+    dispatch.tidy(now=clock.now() + timedelta(hours=1))
+    dispatch.tidy(now=clock.now() + timedelta(hours=2))
+    tell(called, "sent")
+    assert (status_of(called), called.reason) == ("sent", "")
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["sent", "failed"])), ids="-".join)
+def test_a_retry_that_waits_ends_when_its_message_was_taken_and_failed(called, order):
+    dispatch.record([(call_for(called), ChannelError("131016"))], now=clock.now())
+    for status in order:
+        tell(called, status)
+    assert (status_of(called), called.reason) == ("failed", "refused")
+
+
+@pytest.mark.parametrize(
+    "order", list(itertools.permutations([(1, "sent"), (2, "sent"), (2, "failed")])), ids=str
+)
+def test_a_first_attempt_that_was_taken_outlives_the_failure_of_the_second(called_twice, order):
+    for number, status in order:
+        tell(called_twice, status, reference=f"d:{called_twice.pk}:{number}", message_id=f"wamid.{number}")
+    assert (status_of(called_twice), called_twice.reason) == ("sent", "")
+
+
+@pytest.mark.parametrize(
+    "order",
+    list(itertools.permutations([(1, "sent"), (1, "failed"), (2, "sent"), (2, "failed")])),
+    ids=str,
+)
+def test_where_both_attempts_failed_the_row_has_failed(called_twice, order):
+    for number, status in order:
+        tell(called_twice, status, reference=f"d:{called_twice.pk}:{number}", message_id=f"wamid.{number}")
+    assert (status_of(called_twice), called_twice.reason) == ("failed", "refused")
+
+
+def test_a_search_that_says_sent_does_not_lift_what_bounced_meanwhile():
+    attempt = make_sent_mail(status="unknown")
+    row = attempt.delivery
+    tell(row, "failed", error_code="HardBounce", message_id="mail-one")
+    tell(row, "sent", message_id="mail-one")
+    assert (status_of(row), row.error_code) == ("failed", "HardBounce")
+
+
+def test_the_next_channel_stays_planned_when_sent_comes_behind_failed(settings, set_clock):
+    settings.REMINDER_CHANNELS = ["whatsapp", "email"]
+    set_clock("2026-09-10T09:00")
+    only_rules(-120, channels=["whatsapp", "email"])
+    visit = make_appointment(at="2026-09-17T10:00", patient=make_patient(email=f"ana.{MARK}@example.com"))
+    agree(visit.patient)
+    planner.plan_marked(now=clock.now())
+    set_clock("2026-09-17T08:00")
+    assert len(dispatch.prepare(1, now=clock.now())) == 1
+    row = visit.deliveries.get()
+    for status in ("failed", "sent", "failed", "sent"):
+        tell(row, status)
+        planner.plan_marked(now=clock.now())
+    assert set(visit.deliveries.values_list("channel", "status")) == {
+        ("whatsapp", "failed"),
+        ("email", "pending"),
+    }
+
+
+def test_words_that_cannot_be_stored_do_not_cost_a_receipt(called):
+    assert tell(called, "failed", error_code="1" * 60, error_message="mailbox\x00 \ud83d full" + "!" * 600)
+    assert (status_of(called), called.error_code) == ("failed", "1" * 40)
+    assert called.error_message.startswith("mailbox\ufffd \ufffd full!")
+    assert len(called.error_message) == 500
+    assert called.attempts.get().error_message == called.error_message
+
+
+@pytest.mark.parametrize("odd", ["5" * 200, "58\x00412", "\ud83d"])
+def test_a_name_that_cannot_be_stored_does_not_cost_a_receipt(called, odd):
+    assert tell(called, "delivered", wa_id=odd, user_id=odd)
+    assert status_of(called) == "delivered"
+    called.patient.refresh_from_db()
+    assert (called.patient.wa_id, called.patient.bsuid) == ("", "")
+
+
+@pytest.mark.parametrize("odd", ["w" * 300, "wamid\x00", "\ud83d"])
+def test_an_id_that_cannot_be_stored_does_not_cost_a_receipt(called, odd):
+    assert tell(called, "delivered", message_id=odd)
+    assert status_of(called) == "delivered"
+    assert not tell(called, "read", reference="", message_id=odd)
+
+
+def test_what_is_kept_of_a_providers_words_fits_its_columns():
+    for model in (DeliveryAttempt, ReminderDelivery, Reply):
+        for column, length in (("message_id", 255), ("error_code", 40), ("error_message", 500)):
+            assert model._meta.get_field(column).max_length == length
+    assert (ID_LENGTH, CODE_LENGTH, DETAIL_LENGTH) == (255, 40, 500)
 
 
 def test_what_whatsapp_calls_the_patient_is_kept_and_the_dialled_number_stays(called):

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from django.db import InterfaceError, OperationalError, connection, transaction
+from psycopg.errors import DeadlockDetected
 
 from whatsapp import signals
 from whatsapp.events import Fault, StatusReceived
@@ -61,9 +62,11 @@ def _offer_parked(rows: Sequence[StatusEvent], now: datetime) -> int:
         with transaction.atomic():
             known = _offer([_event_of(row) for row in rows], now)
             return _settle([row.pk for row in rows if (row.wamid, row.status) in known], now)
-    except (OperationalError, InterfaceError):
-        raise
     except Exception as error:
+        # A deadlock undid no more than these, and they are offered again.
+        is_deadlock = isinstance(error.__cause__, DeadlockDetected)
+        if isinstance(error, OperationalError | InterfaceError) and not is_deadlock:
+            raise
         if len(rows) > 1:
             return sum(_offer_parked([row], now) for row in rows)
         logger.error("parked status id=%s outcome=%s", rows[0].pk, type(error).__name__)

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from reminders.calendar_file import Entry
+from reminders.foreign_words import CODE_LENGTH, DETAIL_LENGTH, storable
 from reminders.timeline import Reason
 
 
@@ -75,9 +76,9 @@ class ChannelError(Exception):
         retry_after: timedelta | None = None,
         tries: int | None = None,
     ) -> None:
-        super().__init__(f"{type(self).__name__} {code}")
-        self.code = code
-        self.detail = detail
+        self.code = storable(code, CODE_LENGTH)
+        super().__init__(f"{type(self).__name__} {self.code}")
+        self.detail = storable(detail, DETAIL_LENGTH)
         """The provider's words. They may repeat what we sent: for the row, not for a log."""
         self.retry_after = retry_after
         self.tries = tries
@@ -109,6 +110,8 @@ class Channel(ABC):
     """How many messages a second one dispatcher starts at most; None for no limit."""
     shows_pages: bool = False
     """Whether its messages hold links to the patient's pages and an entry for the calendar."""
+    gives_receipts: bool = False
+    """Whether we hear afterwards that a message arrived, or was read; without, acceptance is success."""
     can_look_up: bool = False
     """Whether the provider can be asked about a message whose answer was lost."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Any
 
@@ -25,6 +24,8 @@ class EmailChannel(BlockingChannel):
     def __init__(self) -> None:
         self.per_second = settings.EMAIL_MAX_PER_SECOND
         self.can_look_up = bool(settings.POSTMARK_SERVER_TOKEN)
+        # Without the secret the door is shut through which they come.
+        self.gives_receipts = bool(settings.POSTMARK_SERVER_TOKEN and settings.POSTMARK_WEBHOOK_SECRET)
         self._postmark = Client() if settings.POSTMARK_SERVER_TOKEN else None
 
     def payload(self, message: Message) -> dict[str, Any]:
@@ -45,7 +46,7 @@ class EmailChannel(BlockingChannel):
     async def look_up(self, reference: str) -> Receipt | None:
         if self._postmark is None:
             return None
-        message_id = await asyncio.to_thread(self._postmark.find, reference)
+        message_id = await self._postmark.look_up(reference)
         return Receipt(message_id=message_id) if message_id else None
 
     async def close(self) -> None:

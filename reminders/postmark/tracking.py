@@ -7,7 +7,6 @@ mail of ours changes nothing.
 from __future__ import annotations
 
 import logging
-import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,8 +14,10 @@ from anymail.exceptions import AnymailConfigurationError, AnymailWebhookValidati
 from anymail.signals import AnymailTrackingEvent, EventType, tracking
 from anymail.webhooks.postmark import PostmarkTrackingWebhookView
 from django.conf import settings
+from django.db import DataError, IntegrityError
 from django.dispatch import receiver
 from django.http import HttpRequest
+from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive
 from django.utils.translation import gettext as _
 
@@ -24,12 +25,15 @@ from appointments import clock
 from reminders import preferences
 from reminders.models import DeliveryAttempt
 from reminders.models.labels import ChannelName
-from reminders.postmark.client import reference_of
+from reminders.postmark.client import is_message_id, reference_of
 from reminders.postmark.errors import Fate, fate
 from reminders.receipts import Receipt, advance
 from reminders.retired import Why, retire_email
 
 logger = logging.getLogger(__name__)
+_TIMES = ("DeliveredAt", "BouncedAt", "ReceivedAt", "ChangedAt")
+# Outside it is no time of a mail, and Postgres knows years that Python does not.
+_EARLIEST, _LATEST = datetime(2001, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 
 
 class TrackingView(PostmarkTrackingWebhookView):  # type: ignore[misc]
@@ -54,7 +58,13 @@ class TrackingView(PostmarkTrackingWebhookView):  # type: ignore[misc]
             return []
 
     def esp_to_anymail_event(self, esp_event: dict[str, Any]) -> AnymailTrackingEvent:
-        return super().esp_to_anymail_event({**esp_event, "Metadata": esp_event.get("Metadata") or {}})
+        metadata = esp_event.get("Metadata")
+        unreadable = {field for field in _TIMES if field in esp_event and not _is_time(esp_event[field])}
+        # Without its time it is news all the same: that of its arrival counts.
+        kept = {field: value for field, value in esp_event.items() if field not in unreadable}
+        return super().esp_to_anymail_event(
+            {**kept, "Metadata": metadata if isinstance(metadata, dict) else {}}
+        )
 
 
 @receiver(tracking)
@@ -64,19 +74,23 @@ def take_in(event: AnymailTrackingEvent, **_more: Any) -> None:
     status = _status_of(event, its_fate)
     message_id = event.message_id
     # Of an address that somebody suppressed by hand at Postmark there is no mail.
-    if not status or not isinstance(message_id, str) or not re.fullmatch(r"[\w-]{1,100}", message_id):
+    if not status or not is_message_id(message_id):
         logger.info("postmark post event=%s outcome=ignored", event.event_type)
         return
-    is_ours = advance(
-        Receipt(
-            reference=reference_of(event.metadata),
-            message_id=message_id,
-            status=status,
-            at=_moment_of(event),
-            error_code=_bounce_type(event) if status == "failed" else "",
-            error_message=str(event.description or "") if status == "failed" else "",
-        )
+    receipt = Receipt(
+        reference=reference_of(event.metadata),
+        message_id=message_id,
+        status=status,
+        at=_moment_of(event),
+        error_code=_bounce_type(event) if status == "failed" else "",
+        error_message=str(event.description or "") if status == "failed" else "",
     )
+    try:
+        is_ours = advance(receipt)
+    except (DataError, IntegrityError) as error:
+        # It would be the same each time that Postmark posts it again.
+        logger.error("postmark post event=%s outcome=%s", event.event_type, type(error).__name__)
+        return
     attempt = DeliveryAttempt.objects.filter(message_id=message_id).first() if is_ours else None
     if attempt is None:
         return
@@ -116,9 +130,22 @@ def _fate_of(event: AnymailTrackingEvent) -> Fate:
 
 def _bounce_type(event: AnymailTrackingEvent) -> str:
     told = event.esp_event
-    return str(told.get("Type") or told.get("SuppressionReason") or "")[:40]
+    return str(told.get("Type") or told.get("SuppressionReason") or "")
 
 
 def _moment_of(event: AnymailTrackingEvent) -> datetime:
-    at: datetime = event.timestamp or clock.now()
+    at: datetime | None = event.timestamp
+    return _aware(at) if at else clock.now()
+
+
+def _is_time(told: object) -> bool:
+    """Whether this can be when something befell a mail."""
+    try:
+        at = parse_datetime(told) if isinstance(told, str) else None
+    except ValueError:
+        return False
+    return at is not None and _EARLIEST <= _aware(at) <= _LATEST
+
+
+def _aware(at: datetime) -> datetime:
     return at.replace(tzinfo=UTC) if is_naive(at) else at
