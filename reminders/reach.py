@@ -25,7 +25,7 @@ class Reach:
 
     addresses: Mapping[str, str]
     retired: Collection[str]
-    """Channels whose address led nowhere, and was not corrected since."""
+    """Channels whose address leads nowhere: mail that bounced, the inbox of an account that is closed."""
     opted_out: Collection[str]
     agreed: Collection[str]
     refused: Collection[tuple[str, str]]
@@ -51,7 +51,8 @@ class Reach:
 def of(patients: Collection[Patient]) -> dict[int, Reach]:
     """The reach of each patient, by id; one query however many they are."""
     addresses = {patient.pk: _addresses(patient) for patient in patients}
-    facts = _facts(list(addresses), addresses.values())
+    users = [patient.user_id for patient in patients if patient.user_id]
+    facts = _facts(list(addresses), addresses.values(), users)
     refused: dict[int, set[tuple[str, str]]] = defaultdict(set)
     for owner, channel, kind in facts["refused"]:
         refused[owner].add((channel, kind))
@@ -74,6 +75,8 @@ _FACTS = """
     UNION ALL
     SELECT 'retired', NULL, channel, address FROM reminders_retiredcontact WHERE address = ANY(%(written)s)
     UNION ALL
+    SELECT 'retired', NULL, 'in_app', id::text FROM auth_user WHERE id = ANY(%(users)s) AND NOT is_active
+    UNION ALL
     SELECT 'agreed', patient_id, channel, '' FROM (
         SELECT DISTINCT ON (channel, patient_id) channel, patient_id, agrees FROM reminders_consentevent
         WHERE patient_id = ANY(%(ids)s) AND channel = ANY(%(needed)s) ORDER BY channel, patient_id, id DESC
@@ -84,11 +87,13 @@ _FACTS = """
 """
 
 
-def _facts(ids: Sequence[int], addresses: Iterable[Mapping[str, str]]) -> dict[str, set[tuple[Any, ...]]]:
+def _facts(
+    ids: Sequence[int], addresses: Iterable[Mapping[str, str]], users: Sequence[int]
+) -> dict[str, set[tuple[Any, ...]]]:
     """What is known of patients and addresses: contacts in lower case, consents, choices."""
     written = {address.lower() for by_channel in addresses for address in by_channel.values()}
     needed = [str(channel) for channel in NEEDS_CONSENT]
-    asked: dict[str, Any] = {"ids": ids, "written": list(written), "needed": needed}
+    asked: dict[str, Any] = {"ids": ids, "written": list(written), "needed": needed, "users": users}
     facts: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
     with connection.cursor() as cursor:
         cursor.execute(_FACTS, asked)

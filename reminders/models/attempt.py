@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from appointments.access import AnyUser, ScopedQuerySet, doctors_of
 from reminders.models.delivery import ReminderDelivery
-from reminders.models.outgoing import OutgoingMessage
+from reminders.models.outgoing import ADDRESS_LENGTH, OutgoingMessage
 from reminders.models.reply import Reply
 
 
@@ -50,7 +50,7 @@ class DeliveryAttempt(models.Model):
     number = models.PositiveIntegerField(_("número"))
     claimed_at = models.DateTimeField(_("tomado"))
     called_at = models.DateTimeField(_("llamado"))
-    address = models.CharField(_("escrito a"), max_length=200)
+    address = models.CharField(_("escrito a"), max_length=ADDRESS_LENGTH)
     payload = models.JSONField(_("enviado"), default=dict)
     message_id = models.CharField(_("identificador del proveedor"), max_length=255, blank=True)
     outcome = models.CharField(_("resultado"), max_length=10, choices=Outcome.choices, blank=True)

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import Q
 
 from appointments.models import Appointment
+from reminders.models.outgoing import ADDRESS_LENGTH
 
 
 class MarkQuerySet(models.QuerySet["Mark"]):
@@ -47,7 +48,7 @@ class Mark(models.Model):
         EVERYTHING = "everything"
 
     subject = models.CharField(max_length=12, choices=Subject.choices)
-    subject_id = models.CharField(max_length=200, blank=True)
+    subject_id = models.CharField(max_length=ADDRESS_LENGTH, blank=True)
     changes_rules = models.BooleanField(default=False)
     """Rules act on moments that are ahead; other facts also bring back what is overdue."""
     at = models.DateTimeField()

@@ -20,6 +20,8 @@ from appointments.models import Patient
 from reminders.models.labels import REASON_CHOICES, ChannelName
 
 O = TypeVar("O", bound="OutgoingMessage")  # noqa: E741
+ADDRESS_LENGTH = 320
+"""The longest address that mail allows: 64 characters, the @, and 255 more (RFC 5321)."""
 
 
 class QueueQuerySet(ScopedQuerySet[O]):
@@ -112,7 +114,7 @@ class OutgoingMessage(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     channel = models.CharField(_("canal"), max_length=10, choices=ChannelName.choices, blank=True)
     patient = models.ForeignKey(Patient, models.PROTECT, verbose_name=_("paciente"))
-    address = models.CharField(_("escrito a"), max_length=200, blank=True)
+    address = models.CharField(_("escrito a"), max_length=ADDRESS_LENGTH, blank=True)
     scheduled_for = models.DateTimeField(_("prometido para"))
     next_attempt_at = models.DateTimeField(_("próximo intento"))
     useful_until = models.DateTimeField(_("útil hasta"))

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from appointments.access import ScopedQuerySet
 from appointments.models import Patient
 from reminders.models.labels import TYPE_CHOICES, ChannelName
+from reminders.models.outgoing import ADDRESS_LENGTH
 
 
 class NotificationPreferenceQuerySet(ScopedQuerySet["NotificationPreference"]):
@@ -43,7 +44,7 @@ class NotificationPreference(models.Model):
 class ContactOptOut(models.Model):
     """A number or address that wants nothing more on a channel, whoever uses it."""
 
-    address = models.CharField(_("número o dirección"), max_length=200)
+    address = models.CharField(_("número o dirección"), max_length=ADDRESS_LENGTH)
     channel = models.CharField(_("canal"), max_length=10, choices=ChannelName.choices)
     at = models.DateTimeField(_("desde"), db_default=Now(), editable=False)
 
