@@ -7,16 +7,14 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin
-from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 
-from appointments import clock, local_time
+from appointments import local_time
 from appointments.access import doctors_of
-from appointments.scoped_admin import ScopedAdmin, ScopedInline, visible
-from reminders import call_list, notification_admin  # noqa: F401 (its pages register themselves)
+from appointments.scoped_admin import ScopedAdmin, ScopedInline
+from reminders import call_list_admin, notification_admin  # noqa: F401 (their pages register themselves)
 from reminders.models import (
     ConsentEvent,
     ContactOptOut,
@@ -25,7 +23,6 @@ from reminders.models import (
     ReminderDelivery,
     ReminderRule,
     Reply,
-    Unreached,
 )
 from reminders.models.labels import ChannelName
 
@@ -43,28 +40,91 @@ class ReadOnlyAdmin(ScopedAdmin):
         return False
 
 
+DO_NOT_SEND = "do_not_send"
+"""What stands in the place of the first channel where a rule has none."""
+CHANNEL_FIELDS = ("first_channel", "second_channel", "third_channel", "fourth_channel")
+"""In the order in which channels are tried; a form shows as many as there are channels to choose."""
+
+
 class ReminderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable at run time
-    channels = forms.TypedMultipleChoiceField(
-        label=_("Canales"),
-        required=False,
-        widget=forms.CheckboxSelectMultiple,
-        help_text=_("Si el primero no puede, va el siguiente. Ninguno marcado: no enviar."),
+    """The order of the channels is that of the selects; an empty list is a sentence of its own."""
+
+    first_channel = forms.ChoiceField(
+        label=_("Primer canal"),
+        error_messages={"required": _("Elija el primer canal, o «No enviar este recordatorio».")},
     )
+    second_channel = forms.ChoiceField(label=_("Si no llega, después"), required=False)
+    third_channel = forms.ChoiceField(label=_("y después"), required=False)
+    fourth_channel = forms.ChoiceField(label=_("y por último"), required=False)
 
     class Meta:
         model = ReminderRule
         fields = (
-            "doctor", "specialty", "reminder_type", "is_enabled", "offset_minutes", "offset_unit", "channels",
+            "doctor", "specialty", "reminder_type", "is_enabled", "offset_minutes", "offset_unit",
             "subject_template", "body_template",
         )  # fmt: skip
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # What cannot be sent yet is not offered; what a rule names already stays.
-        offered = {*settings.CHANNEL_BACKENDS, *self.instance.channels}
-        field = self.fields.get("channels")
-        if isinstance(field, forms.TypedMultipleChoiceField):
-            field.choices = [choice for choice in ChannelName.choices if choice[0] in offered]
+        offered = offered_channels(self.instance)
+        selects = selects_for(self.instance)
+        for name in set(CHANNEL_FIELDS) - set(selects):
+            del self.fields[name]
+        for name in selects:
+            self._offer(name, [("", _("ninguno")), *offered])
+        is_new = self.instance._state.adding
+        # Whoever makes a rule says where it goes: «do not send» is never what was left untouched.
+        unsaid = [("", _("Elija…"))] * is_new
+        self._offer("first_channel", [*unsaid, *offered, (DO_NOT_SEND, _("No enviar este recordatorio"))])
+        stored = self.instance.channels or [DO_NOT_SEND] * (not is_new)
+        self.initial.update(zip(selects, stored, strict=False))
+
+    def _offer(self, name: str, choices: list[tuple[str, Any]]) -> None:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)  # noqa: S101
+        field.choices = choices
+
+    def clean(self) -> None:
+        """Put the channels in their order into the rule, or say what cannot be so."""
+        super().clean()
+        channels: list[str] = []
+        for name in CHANNEL_FIELDS:
+            channel = self.cleaned_data.get(name)
+            if channel and (why_not := _why_not_after(channels, channel)):
+                self.add_error(name, why_not)
+            elif channel:
+                channels.append(channel)
+        if not self.errors:
+            self.instance.channels = [] if channels == [DO_NOT_SEND] else channels
+
+
+def _why_not_after(before: list[str], channel: str) -> str:
+    """Why a channel cannot be chosen beneath these; empty when it can."""
+    if before == [DO_NOT_SEND]:
+        return _now("Arriba dice «No enviar este recordatorio»: deje aquí «ninguno».")
+    if channel in before:
+        said = _now("%(channel)s ya está más arriba; elija otro canal o «ninguno».")
+        return said % {"channel": ChannelName(channel).label}
+    return ""
+
+
+def offered_channels(rule: ReminderRule) -> list[tuple[str, str]]:
+    """The channels that can be chosen for a rule, each with its label.
+
+    Also those that are switched off at present: a rule made in a pilot without
+    WhatsApp takes it up on the day on which it is switched on.
+    """
+    on, off = set(settings.REMINDER_CHANNELS), _now("%(channel)s (apagado por ahora)")
+    return [
+        (name, str(label) if name in on else off % {"channel": label})
+        for name, label in ChannelName.choices
+        if name in {*on, *settings.CHANNEL_BACKENDS, *rule.channels}
+    ]
+
+
+def selects_for(rule: ReminderRule) -> tuple[str, ...]:
+    """The fields of the form, one for each channel that can be chosen; the first is always there."""
+    return CHANNEL_FIELDS[: max(1, len(offered_channels(rule)))]
 
 
 @admin.register(ReminderRule)
@@ -75,17 +135,26 @@ class ReminderRuleAdmin(ScopedAdmin):
     list_display = ("__str__", "doctor", "specialty", "channel_names", "is_enabled")
     list_filter = ("reminder_type", "is_enabled")
     list_select_related = ("doctor", "specialty")
-    fieldsets = (
-        (None, {"fields": ("doctor", "specialty", "reminder_type", "is_enabled")}),
-        (_("Cuándo"), {"fields": ("offset_minutes", "offset_unit")}),
-        (_("Por dónde"), {"fields": ("channels",)}),
-        (_("Con qué palabras"), {"fields": ("subject_template", "body_template")}),
-    )
 
     @admin.display(description=_("canales"))
     def channel_names(self, rule: ReminderRule) -> str:
         """``WhatsApp, Correo``, in the order in which they are tried."""
         return ", ".join(str(ChannelName(name).label) for name in rule.channels) or str(_("no enviar"))
+
+    def get_fieldsets(self, request: HttpRequest, obj: ReminderRule | None = None) -> Any:
+        may_edit = obj is None or self.has_change_permission(request, obj)
+        return (
+            (None, {"fields": ("doctor", "specialty", "reminder_type", "is_enabled")}),
+            (_("Cuándo"), {"fields": ("offset_minutes", "offset_unit")}),
+            (
+                _("Por dónde"),
+                {
+                    "fields": selects_for(obj or ReminderRule()) if may_edit else ("channel_names",),
+                    "description": _("Va por el primer canal; por el siguiente, solo si no llega por ese."),
+                },
+            ),
+            (_("Con qué palabras"), {"fields": ("subject_template", "body_template")}),
+        )
 
     def has_change_permission(self, request: HttpRequest, obj: ReminderRule | None = None) -> bool:
         return super().has_change_permission(request, obj) and _may_edit(request, obj)
@@ -133,15 +202,16 @@ class ReminderDeliveryAdmin(ReadOnlyAdmin):
     inlines = (DeliveryAttemptInline,)
     fieldsets = (
         (None, {"fields": ("appointment", "patient", "rule_name", "channel", "status", "reason")}),
-        (_("Cuándo"), {"fields": ("scheduled_for", "sent_at", "delivered_at", "read_at")}),
+        (_("Cuándo"), {"fields": ("scheduled_for", "sent_at", "delivered_at", "read_at", "given_up_at")}),
+        (_("Por teléfono"), {"fields": ("told_by_phone_at", "told_by_phone_by")}),
         (
             _("Para quien opera el sistema"),
             {
                 "classes": ("collapse",),
                 "fields": (
                     "sequence", "reminder_type", "offset_minutes", "offset_unit", "address", "useful_until",
-                    "next_attempt_at", "attempt", "retry_count", "lease_until", "called_at", "message_id",
-                    "error_code", "error_message", "created_at",
+                    "next_attempt_at", "attempt", "retry_count", "lease_until", "called_at",
+                    "deliver_by", "read_by", "message_id", "error_code", "error_message", "created_at",
                 ),
             },
         ),
@@ -158,42 +228,6 @@ class ReminderDeliveryAdmin(ReadOnlyAdmin):
         """The visit in the clock of its office."""
         visit = delivery.appointment
         return f"{visit.date:%d/%m/%Y}, {local_time.as_told(visit.start_time)}"
-
-
-@admin.register(Unreached)
-class UnreachedAdmin(ReadOnlyAdmin):
-    """The call list: whom no message reached, and why. Nearest visit first."""
-
-    list_display = ("visit", "patient", "phone", "doctor", "reason", "rule_name")
-    list_display_links = None
-    list_filter = ("reason", "reminder_type")
-    search_fields = ("patient__full_name",)
-    ordering = ("appointment__starts_at",)
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows = visible(call_list.unreached(clock.now()), request.user)
-        return rows.select_related("patient", "appointment__doctor", "appointment__office")
-
-    @admin.display(description=_("cita"), ordering="appointment__starts_at")
-    def visit(self, row: Unreached) -> str:
-        """The visit in the clock of its office, as a link to it."""
-        visit = row.appointment
-        return format_html(
-            '<a href="{}">{}</a>',
-            reverse("admin:appointments_appointment_change", args=[visit.pk]),
-            f"{visit.date:%d/%m/%Y}, {local_time.as_told(visit.start_time)}",
-        )
-
-    @admin.display(description=_("teléfono"))
-    def phone(self, row: Unreached) -> str:
-        """To be called at a touch."""
-        phone = row.patient.phone or row.patient.phone_as_typed
-        return format_html('<a href="tel:{0}">{0}</a>', phone) if phone else str(_("sin teléfono"))
-
-    @admin.display(description=_("médico"))
-    def doctor(self, row: Unreached) -> str:
-        """Whose patient it is."""
-        return str(row.appointment.doctor)
 
 
 @admin.register(Reply)

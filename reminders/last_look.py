@@ -19,7 +19,7 @@ from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.db.models.functions import Abs
 
 from appointments.models import Appointment, Patient
-from reminders import answers, calendar_file, links, reach, taps, timeline, wording
+from reminders import answers, calendar_file, giving_up, links, reach, taps, timeline, wording
 from reminders.channels import get_channel
 from reminders.channels.base import Button, ChannelError, Message, Undeliverable
 from reminders.flight import Call
@@ -35,7 +35,7 @@ from reminders.visits import quiet_hours_of, why_void, words_of
 logger = logging.getLogger(__name__)
 Status = OutgoingMessage.Status
 # To read an instant costs more than most of what is done with it.
-_UNREAD = ("created_at", "sent_at", "delivered_at", "read_at", "given_up_at")
+_UNREAD = ("created_at", "sent_at", "delivered_at", "read_at", "deliver_by", "told_by_phone_at")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +156,8 @@ def _write_down(letters: Sequence[tuple[OutgoingMessage, _Letter]], now: datetim
         row.called_at = row.called_at or now
         row.address = letter.message.to
         stamp: dict[str, object] = {"pk": row.pk, "called_at": row.called_at, "address": row.address}
+        if isinstance(row, ReminderDelivery):
+            stamp |= {"deliver_by": row.deliver_by, "read_by": row.read_by}
         stamps.append(stamp | ({"says": row.says} if isinstance(row, Reply) else {}))
         attempts.append(
             {
@@ -220,6 +222,13 @@ def _reminder(
             preferences_link=links.preferences_url(row),
             entry=calendar_file.entry_of(visit),
         )
+    giving_up.set_deadlines(
+        row,
+        starts_at=visit.starts_at,
+        now=now,
+        gives_receipts=channel.gives_receipts,
+        is_extra=any(other.given_up_at and _moment(other) == _moment(row) for other in others),
+    )
     return _Letter(message=message, payload=channel.payload(message))
 
 
@@ -264,6 +273,7 @@ def _has_arrived_elsewhere(row: ReminderDelivery, others: Sequence[ReminderDeliv
         _moment(other) == _moment(row)
         and other.channel != row.channel
         and other.status in (Status.SENT, Status.DELIVERED, Status.READ)
+        and not other.is_given_up
         for other in others
     )
 

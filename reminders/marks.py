@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from importlib.metadata import version
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -41,21 +42,72 @@ _COVERS = {
 
 def widen(broad: Sequence[Mark], *, now: datetime) -> None:
     """Put one mark for each visit in the place of broad ones that say the same."""
-    groups: dict[tuple[str, str, bool], list[datetime]] = defaultdict(list)
-    for mark in broad:
-        groups[mark.subject, mark.subject_id, mark.changes_rules].append(mark.at)
-    for (subject, subject_id, changes_rules), moments in groups.items():
-        # Of rules the last change counts, of other facts how long they have waited.
-        at = max(moments) if changes_rules else min(moments)
+    for mark in _summed_up(broad):
         with connection.cursor() as cursor:
             cursor.execute(
                 f"""INSERT INTO reminders_mark (subject, subject_id, changes_rules, at, tries)
                     SELECT 'appointment', a.id::text, %(changes_rules)s, %(at)s, 0
-                    FROM appointments_appointment a
-                    WHERE {_COVERS[Mark.Subject(subject)]} AND {_MAY_CHANGE}""",  # noqa: S608
-                {"now": now, "subject_id": subject_id, "changes_rules": changes_rules, "at": at},
+                    {_covered_by(mark)}""",
+                {
+                    "now": now,
+                    "subject_id": mark.subject_id,
+                    "changes_rules": mark.changes_rules,
+                    "at": mark.at,
+                },
             )
     Mark.objects.filter(pk__in=[mark.pk for mark in broad]).delete()
+
+
+def covered(mark: Mark, *, now: datetime) -> list[UUID]:
+    """The visits that a broad mark covers, whose timeline can still change."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT a.id {_covered_by(mark)} ORDER BY a.id", {"now": now, "subject_id": mark.subject_id}
+        )
+        return [visit for (visit,) in cursor.fetchall()]
+
+
+def waiting(*, now: datetime) -> dict[UUID, list[Mark]]:
+    """The marks for which each visit waits to be planned; the broad ones too. All stay as they are."""
+    by_visit: dict[UUID, list[Mark]] = defaultdict(list)
+    ready = list(Mark.objects.ready(now))
+    broad = [mark for mark in ready if mark.subject != Mark.Subject.APPOINTMENT]
+    for mark in ready:
+        if mark.subject == Mark.Subject.APPOINTMENT:
+            by_visit[UUID(mark.subject_id)].append(mark)
+    for mark in _summed_up([*broad, *_of_settings(now)]):
+        for visit in covered(mark, now=now):
+            by_visit[visit].append(mark)
+    return by_visit
+
+
+def _summed_up(broad: Sequence[Mark]) -> list[Mark]:
+    """One mark in the place of several that say the same."""
+    groups: dict[tuple[str, str, bool], list[datetime]] = defaultdict(list)
+    for mark in broad:
+        groups[mark.subject, mark.subject_id, mark.changes_rules].append(mark.at)
+    return [
+        # Of rules the last change counts, of other facts how long they have waited.
+        Mark(
+            subject=subject,
+            subject_id=subject_id,
+            changes_rules=changes_rules,
+            at=max(moments) if changes_rules else min(moments),
+        )
+        for (subject, subject_id, changes_rules), moments in groups.items()
+    ]
+
+
+def _covered_by(mark: Mark) -> str:
+    return f"FROM appointments_appointment a WHERE {_COVERS[Mark.Subject(mark.subject)]} AND {_MAY_CHANGE}"
+
+
+def _of_settings(now: datetime) -> list[Mark]:
+    """The mark that ``note_settings`` would leave."""
+    noted = PlanBasis.objects.filter(id=1).first()
+    if noted is None or noted.fingerprint == _fingerprint():
+        return []
+    return [Mark(subject=Mark.Subject.EVERYTHING, changes_rules=True, at=now)]
 
 
 def note_settings(now: datetime) -> bool:

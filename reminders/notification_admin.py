@@ -22,7 +22,7 @@ from appointments.scoped_admin import ScopedAdmin
 from reminders.models import Notification, RetiredContact
 
 
-class _WatchedAdmin(ScopedAdmin):
+class WatchedAdmin(ScopedAdmin):
     """Rows that are looked at; what can be done with them is an action."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
@@ -49,7 +49,7 @@ class ReadFilter(admin.SimpleListFilter):
 
 
 @admin.register(Notification)
-class NotificationAdmin(_WatchedAdmin):
+class NotificationAdmin(WatchedAdmin):
     """A user's own; those not yet read come first."""
 
     list_display = ("subject", "received", "was_read")
@@ -85,7 +85,7 @@ class NotificationAdmin(_WatchedAdmin):
 
 
 @admin.register(RetiredContact)
-class RetiredContactAdmin(_WatchedAdmin):
+class RetiredContactAdmin(WatchedAdmin):
     """Addresses of the user's patients to which nothing is sent any more."""
 
     list_display = ("address", "patients", "why", "since")

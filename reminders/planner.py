@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from uuid import UUID, uuid4
 
 from django.db import DataError, IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from appointments.models import Appointment
 from reminders import backoff, marks, reach, timeline
@@ -61,8 +61,8 @@ def _plan(taken: Sequence[Mark], *, now: datetime) -> int:
     by_visit: dict[UUID, list[Mark]] = defaultdict(list)
     for mark in [*taken, *Mark.objects.besides(taken).select_for_update(skip_locked=True)]:
         by_visit[UUID(mark.subject_id)].append(mark)
-    desk = _Desk.open(by_visit.keys())
-    plans: list[_Plan] = []
+    desk = Desk.open(by_visit.keys())
+    plans: list[Plan] = []
     for appointment in desk.appointments:
         its_marks = by_visit[appointment.pk]
         try:
@@ -74,7 +74,7 @@ def _plan(taken: Sequence[Mark], *, now: datetime) -> int:
     return len(written)
 
 
-def _write_all(plans: Sequence[_Plan], now: datetime) -> Sequence[_Plan]:
+def _write_all(plans: Sequence[Plan], now: datetime) -> Sequence[Plan]:
     """Write the plans all at once, and one by one where that fails; returns those that were written."""
     try:
         with transaction.atomic():
@@ -89,7 +89,7 @@ def _write_all(plans: Sequence[_Plan], now: datetime) -> Sequence[_Plan]:
     return plans
 
 
-def _write(plans: Sequence[_Plan]) -> None:
+def _write(plans: Sequence[Plan]) -> None:
     update_each(ReminderDelivery, [values for plan in plans for values in plan.cancelled])
     update_each(ReminderDelivery, [values for plan in plans for values in plan.adjusted])
     insert_each(ReminderDelivery, [values for plan in plans for values in plan.created])
@@ -114,7 +114,7 @@ def _postpone(appointment: UUID, its_marks: Sequence[Mark], now: datetime, error
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Plan:
+class Plan:
     """What is to be written for one visit."""
 
     appointment: Appointment
@@ -134,7 +134,7 @@ class _Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Desk:
+class Desk:
     """All that planning a batch of visits needs, read once for the batch."""
 
     appointments: Sequence[Appointment]
@@ -144,38 +144,40 @@ class _Desk:
     rules_changes: dict[UUID, list[datetime]]
 
     @classmethod
-    def open(cls, ids: Collection[UUID]) -> _Desk:
+    def open(cls, ids: Collection[UUID]) -> Desk:
         """Lock the visits and their rows, leaving out what somebody else holds."""
-        appointments = list(
-            Appointment.objects.filter(pk__in=ids)
-            .select_related("patient", "office", "doctor")
-            .select_for_update(skip_locked=True, of=("self",))
-            .order_by("pk")
-        )
+        appointments = list(_visits(ids).select_for_update(skip_locked=True, of=("self",)))
         locked = ReminderDelivery.objects.filter(appointment__in=appointments)
-        rows: dict[UUID, list[ReminderDelivery]] = defaultdict(list)
-        for row in locked.select_for_update(skip_locked=True):
-            rows[row.appointment_id].append(row)
-        mine = {row.pk for its_rows in rows.values() for row in its_rows}
+        rows = list(locked.select_for_update(skip_locked=True))
+        mine = {row.pk for row in rows}
         held = {
             appointment for pk, appointment in locked.values_list("pk", "appointment_id") if pk not in mine
         }
-        free = [appointment for appointment in appointments if appointment.pk not in held]
+        return cls._with([appointment for appointment in appointments if appointment.pk not in held], rows)
+
+    @classmethod
+    def look(cls, ids: Collection[UUID]) -> Desk:
+        """The same without a lock: for those who only want to know what would be written."""
+        appointments = list(_visits(ids))
+        return cls._with(appointments, ReminderDelivery.objects.filter(appointment__in=appointments))
+
+    @classmethod
+    def _with(cls, appointments: Sequence[Appointment], rows: Iterable[ReminderDelivery]) -> Desk:
+        by_visit: dict[UUID, list[ReminderDelivery]] = defaultdict(list)
+        for row in rows:
+            by_visit[row.appointment_id].append(row)
+        doctors = {appointment.doctor_id for appointment in appointments}
         return cls(
-            appointments=free,
-            rules=list(
-                ReminderRule.objects.filter(
-                    Q(doctor__isnull=True) | Q(doctor__in={appointment.doctor_id for appointment in free})
-                )
-            ),
-            rows=rows,
-            reaches=reach.of([appointment.patient for appointment in free]),
+            appointments=appointments,
+            rules=list(ReminderRule.objects.filter(Q(doctor__isnull=True) | Q(doctor__in=doctors))),
+            rows=by_visit,
+            reaches=reach.of([appointment.patient for appointment in appointments]),
             rules_changes={
-                change.pk: [change.at] for change in RulesChange.objects.filter(appointment__in=free)
+                change.pk: [change.at] for change in RulesChange.objects.filter(appointment__in=appointments)
             },
         )
 
-    def plan(self, appointment: Appointment, its_marks: Sequence[Mark]) -> _Plan:
+    def plan(self, appointment: Appointment, its_marks: Sequence[Mark]) -> Plan:
         """What the timeline says of one visit, as changes to its rows."""
         changed = [mark.at for mark in its_marks if mark.changes_rules]
         rows = self.rows.get(appointment.pk, [])
@@ -197,7 +199,7 @@ class _Desk:
         if held_over := timeline.held_over(rules, **level, rows=known, planned=wanted):
             in_force += held_over
             wanted += say(rules=held_over)
-        plan = _Plan(appointment=appointment, marks=its_marks, rules_changed_at=max(changed, default=None))
+        plan = Plan(appointment=appointment, marks=its_marks, rules_changed_at=max(changed, default=None))
         names: dict[int | str, ReminderRule] = {rule.pk: rule for rule in self.rules}
         current: dict[tuple[int | str | None, str], ReminderDelivery] = {
             (row.rule_id, row.channel): row for row in rows if row.sequence == appointment.sequence
@@ -233,6 +235,10 @@ class _Desk:
             return Reason.RULE_REPLACED if rule and rule.is_enabled else Reason.RULE_DISABLED
         # Once called, the row waits for its retry; the timeline does not name it.
         return None if row.called_at else Reason.CHANNEL_REPLACED
+
+
+def _visits(ids: Collection[UUID]) -> QuerySet[Appointment]:
+    return Appointment.objects.filter(pk__in=ids).select_related("patient", "office", "doctor").order_by("pk")
 
 
 _STORED_AS = {"rule": "rule_id", "fallback_of": "fallback_of_id"}

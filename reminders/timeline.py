@@ -158,6 +158,8 @@ class Row:
     was_called: bool
     is_fallback: bool = False
     """Whether it goes in place of a step that ended without success."""
+    is_given_up: bool = False
+    """Whether it was sent, and nobody waits any more for the news that it arrived or was read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +214,11 @@ def held_over(
         or rule.key in named
         or any(row.was_called and _speaks_for(row, rule) for row in rows)
     }
-    open_ends = {row.rule for row in rows if row.status in ("pending", "sending", "unknown", "failed")}
+    open_ends = {
+        row.rule
+        for row in rows
+        if row.is_given_up or row.status in ("pending", "sending", "unknown", "failed")
+    }
     return [
         rule
         for rule in applicable
@@ -353,8 +359,8 @@ def superseded_by(row: Row, siblings: Iterable[Row]) -> bool:
 
 
 def _fell(row: Row) -> bool:
-    """Whether a row that was called ended without success."""
-    return row.status in FELL and row.reason not in SETTLED
+    """Whether a row that was called ended without success, as far as the next channel is concerned."""
+    return row.is_given_up or (row.status in FELL and row.reason not in SETTLED)
 
 
 def _distance(row: Row) -> tuple[int, str, str]:
@@ -465,6 +471,9 @@ def _go_on(
     tried = [*tried, *(row for row in own if row.status == "failed" and row.scheduled_for == promise)]
     if not all(_fell(row) for row in tried):
         return []
+    # Silence costs one message more at most: what went in its place is not followed for being silent too.
+    if sum(row.is_given_up for row in tried) > 1:
+        return []
     own = [row for row in own if row not in tried]
     left = tuple(channel for channel in rule.channels if channel not in {row.channel for row in tried})
     steps = _Steps.of(
@@ -472,9 +481,9 @@ def _go_on(
     )
     if any(_is_settled(row, promise) for row in own):
         return _as_they_are(own, steps)
-    # A failure is an end that is seen; what was given up before it needs a row that says so.
-    has_failed = any(row.status == "failed" for row in tried)
-    return [row for row in steps.rows(promise, None) if row.channel or not has_failed]
+    # A failure is an end that is seen, and so is silence; what ended before it needs a row that says so.
+    is_seen = any(row.status == "failed" or row.is_given_up for row in tried)
+    return [row for row in steps.rows(promise, None) if row.channel or not is_seen]
 
 
 def _place(channel: str, rule: Rule) -> int:

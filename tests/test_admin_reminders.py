@@ -15,7 +15,7 @@ from tests.factories import make_delivery, make_doctor, make_office, make_rule, 
 pytestmark = pytest.mark.django_db
 RULE = {
     "reminder_type": "cita_proxima", "is_enabled": "on", "offset_minutes": "-2880", "offset_unit": "hours",
-    "channels": ["whatsapp"], "body_template": "Hola {nombre}: {fecha} a las {hora}.",
+    "first_channel": "whatsapp", "body_template": "Hola {nombre}: {fecha} a las {hora}.",
 }  # fmt: skip
 
 

@@ -144,6 +144,7 @@ def test_the_days_of_another_month_are_silent(heard):
         {"status": "unknown"},
         {"status": "failed", "reason": "refused"},
         {"given_up_at": "2026-09-17T10:00Z"},
+        {"told_by_phone_at": "2026-09-17T10:00Z"},
     ],
 )
 def test_what_becomes_of_a_reminder_rings(news, heard):

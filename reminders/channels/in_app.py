@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from django.contrib.auth import get_user_model
 from django.db import DatabaseError, IntegrityError, connection
 
 from reminders.channels.base import BlockingChannel, ChannelError, Message, Receipt, Undeliverable
@@ -15,7 +16,9 @@ _doors = threading.BoundedSemaphore(4)
 
 
 class InAppChannel(BlockingChannel):
-    """A message is delivered when it stands in the inbox of the patient's user."""
+    """A message is delivered when it stands in the inbox of a user who can open it."""
+
+    gives_receipts = True
 
     def payload(self, message: Message) -> dict[str, Any]:
         """The row to be. Raises ValueError for what is no reminder."""
@@ -32,11 +35,14 @@ class InAppChannel(BlockingChannel):
     def call(self, message: Message, payload: dict[str, Any]) -> Receipt:  # noqa: ARG002
         """Write the row, once however often it is called."""
         row = {"user_id": payload["user"], "subject": payload["subject"], "body": payload["body"]}
+        users = get_user_model()._default_manager.filter(pk=payload["user"], is_active=True)
         with _doors:
             try:
+                if not users.exists():
+                    raise Undeliverable("no_inbox")  # closed since the last look, or gone
                 written, _ = Notification.objects.get_or_create(delivery_id=payload["delivery"], defaults=row)
             except IntegrityError as error:
-                raise Undeliverable("no_inbox") from error  # the user is gone
+                raise Undeliverable("no_inbox") from error  # the user went this very moment
             except DatabaseError as error:
                 raise ChannelError("database") from error  # to write it again is safe
             finally:

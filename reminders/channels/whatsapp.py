@@ -43,6 +43,8 @@ TEMPLATES: Mapping[str, str] = {
 class WhatsAppChannel(Channel):
     """Reminders go out as approved templates, answers as free text within the window."""
 
+    gives_receipts = True
+
     def __init__(self) -> None:
         self._sender: Sender | None = None
 

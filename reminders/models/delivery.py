@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from datetime import datetime
+
+from django.conf import settings
 from django.db import models
 from django.db.models import F, OuterRef, Q, Subquery
 from django.utils.translation import gettext_lazy as _
@@ -25,6 +28,9 @@ CALLS_FOR_A_PERSON = [
     )
 ]
 """Why a rule may have reached nobody; not among them what the patient, or the doctor, wanted so."""
+NEVER_ARRIVED = Q(status="sent", given_up_at__isnull=False)
+"""The provider took it, and in all the time that we waited nothing said that it came to the patient."""
+REACHED_NOBODY = Q(reason__in=CALLS_FOR_A_PERSON) | NEVER_ARRIVED
 
 
 class ReminderDeliveryQuerySet(QueueQuerySet["ReminderDelivery"]):
@@ -38,6 +44,16 @@ class ReminderDeliveryQuerySet(QueueQuerySet["ReminderDelivery"]):
         "pk",
     )
     lock_too = "JOIN appointments_appointment a ON a.id = q.appointment_id"
+
+    def undelivered(self, now: datetime) -> ReminderDeliveryQuerySet:
+        """What was sent, and by its deadline is not known to have arrived."""
+        sent = OutgoingMessage.Status.SENT
+        return self.filter(status=sent, deliver_by__lte=now, given_up_at__isnull=True)
+
+    def unread(self, now: datetime) -> ReminderDeliveryQuerySet:
+        """What arrived, and by its deadline is not known to have been read."""
+        delivered = OutgoingMessage.Status.DELIVERED
+        return self.filter(status=delivered, read_by__lte=now, given_up_at__isnull=True)
 
 
 class ReminderDelivery(OutgoingMessage):
@@ -57,6 +73,14 @@ class ReminderDelivery(OutgoingMessage):
     fallback_of = models.ForeignKey(
         "self", models.PROTECT, db_index=False, null=True, blank=True, verbose_name=_("en lugar de")
     )
+    # Both are written before the call: whoever brings the news of it finds them there.
+    deliver_by = models.DateTimeField(_("entregado a más tardar"), null=True, blank=True)
+    read_by = models.DateTimeField(_("leído a más tardar"), null=True, blank=True)
+    told_by_phone_at = models.DateTimeField(_("avisado por teléfono"), null=True, blank=True)
+    told_by_phone_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, db_index=False, null=True, blank=True, related_name="+",
+        verbose_name=_("avisado por"),
+    )  # fmt: skip
 
     objects = ReminderDeliveryQuerySet.as_manager()
 
@@ -96,10 +120,30 @@ class ReminderDelivery(OutgoingMessage):
             # For the admin's list.
             models.Index(F("scheduled_for").desc(), name="delivery_latest"),
             # For unreached(): the few rows for which somebody has to be called.
+            models.Index(fields=["appointment"], name="delivery_unreached", condition=REACHED_NOBODY),
+            # For give_up(): what may still be told to have arrived, or to have been read.
             models.Index(
-                fields=["appointment"], name="delivery_unreached", condition=Q(reason__in=CALLS_FOR_A_PERSON)
+                fields=["deliver_by"],
+                name="delivery_awaited",
+                condition=Q(status="sent", deliver_by__isnull=False, given_up_at__isnull=True),
+            ),
+            models.Index(
+                fields=["read_by"],
+                name="delivery_unread",
+                condition=Q(status="delivered", read_by__isnull=False, given_up_at__isnull=True),
             ),
         ]
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether nobody waits for it any more, and no news has come since that would have been enough.
+
+        What was waited for to be read is given up also when it was delivered.
+        """
+        if self.given_up_at is None:
+            return False
+        was_to_be_read = self.read_by is not None and self.read_by <= self.given_up_at
+        return self.status == self.Status.SENT or (self.status == self.Status.DELIVERED and was_to_be_read)
 
     def as_planned(self) -> timeline.Row:
         """The row as the timeline reads it."""
@@ -115,6 +159,7 @@ class ReminderDelivery(OutgoingMessage):
             scheduled_for=self.scheduled_for,
             was_called=self.called_at is not None,
             is_fallback=self.fallback_of_id is not None,
+            is_given_up=self.is_given_up,
         )
 
 

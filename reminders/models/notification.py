@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Self
 
 from django.conf import settings
-from django.db import models
+from django.db import models, transaction
 from django.db.models import Q
 from django.db.models.functions import Lower, Now
 from django.utils.translation import gettext_lazy as _
@@ -15,6 +15,7 @@ from appointments.access import AnyUser, ScopedQuerySet
 from appointments.models import Patient
 from reminders.models.delivery import ReminderDelivery
 from reminders.models.labels import ChannelName
+from reminders.models.outgoing import ADDRESS_LENGTH
 
 
 class NotificationQuerySet(ScopedQuerySet["Notification"]):
@@ -27,8 +28,14 @@ class NotificationQuerySet(ScopedQuerySet["Notification"]):
         return self if getattr(user, "is_superuser", False) else self.filter(user=user.pk)
 
     def mark_read(self, *, now: datetime) -> int:
-        """Put ``now`` on those that were not read yet; returns how many that were."""
-        return self.filter(read_at=None).update(read_at=now)
+        """Put ``now`` on those that were not read yet, and on their reminders; returns how many that were."""
+        unread = self.filter(read_at=None)
+        status = ReminderDelivery.Status
+        with transaction.atomic():
+            ReminderDelivery.objects.filter(
+                notification__in=unread, status__in=[status.SENT, status.DELIVERED]
+            ).update(status=status.READ, read_at=now)
+            return unread.update(read_at=now)
 
 
 class Notification(models.Model):
@@ -86,7 +93,7 @@ class RetiredContact(models.Model):
         INACTIVE = "inactive", _("El proveedor de correo ya no le escribe, porque rebotó o se quejó antes")
         INVALID = "invalid", _("No está bien escrita")
 
-    address = models.CharField(_("dirección"), max_length=200)
+    address = models.CharField(_("dirección"), max_length=ADDRESS_LENGTH)
     channel = models.CharField(_("canal"), max_length=10, choices=ChannelName.choices)
     why = models.CharField(_("motivo"), max_length=10, choices=Why.choices)
     at = models.DateTimeField(_("desde"), db_default=Now(), editable=False)
