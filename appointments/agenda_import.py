@@ -56,23 +56,26 @@ def take_in(
     doctors: models.QuerySet[Doctor],
     now: datetime,
     dry_run: bool,
+    notify: bool = False,
 ) -> Report:
     """Book, move, complete and cancel what the lines say, for these doctors only.
 
-    A dry run does all of it, and undoes it at the end.
+    With ``notify`` the patients of new visits are told that they are booked; of
+    a move they always are. A dry run does all of it, and undoes it at the end.
     """
     with transaction.atomic() if dry_run else nullcontext():
-        report = _Intake(doctors, now=now).take_in(lines)
+        report = _Intake(doctors, now=now, notify=notify).take_in(lines)
         if dry_run:
             transaction.set_rollback(True)
     return report
 
 
 class _Intake:
-    def __init__(self, doctors: models.QuerySet[Doctor], *, now: datetime) -> None:
+    def __init__(self, doctors: models.QuerySet[Doctor], *, now: datetime, notify: bool) -> None:
         self._directory = Directory(doctors, now=now)
         self._patients = PatientBook([])
         self._now = now
+        self._notify = notify
         self._called_off: list[CalledOff] = []
         self._report = Report()
 
@@ -182,7 +185,7 @@ class _Intake:
         if visit:
             outcome = "moved" if visits.bring_up_to_date(visit, entry, notes) else "unchanged"
         else:
-            visit = visits.book(entry, patient)
+            visit = visits.book(entry, patient, notify=self._notify)
             outcome = "created"
         signals.line_read.send(
             sender=Line,

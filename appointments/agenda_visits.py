@@ -53,8 +53,8 @@ def by_day(visits: list[Appointment], entry: Entry, patient: Patient) -> Appoint
     return next(iter(standing or same_time), None)
 
 
-def book(entry: Entry, patient: Patient) -> Appointment:
-    """A new visit. Raises booking.SlotTaken."""
+def book(entry: Entry, patient: Patient, *, notify: bool) -> Appointment:
+    """A new visit; with ``notify`` the patient is told that it is booked. Raises booking.SlotTaken."""
     length = {"duration_minutes": entry.line.duration_minutes} if entry.line.duration_minutes else {}
     return booking.book(
         doctor=entry.doctor,
@@ -65,6 +65,7 @@ def book(entry: Entry, patient: Patient) -> Appointment:
         start_time=entry.start,
         booked_at=entry.booked_at,
         external_id=entry.line.external_id,
+        announces_booking=notify,
         actor=IMPORT,
         **length,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -23,7 +24,7 @@ from reminders import answers, calendar_file, giving_up, links, reach, taps, tim
 from reminders.channels import get_channel
 from reminders.channels.base import Button, ChannelError, Message, Undeliverable
 from reminders.flight import Call
-from reminders.models import DeliveryAttempt, ReminderDelivery, Reply
+from reminders.models import DeliveryAttempt, ReminderDelivery, ReminderRule, Reply
 from reminders.models.each import insert_each, update_each
 from reminders.models.outgoing import O, OutgoingMessage, QueueQuerySet
 from reminders.outcomes import after_error
@@ -63,10 +64,11 @@ _Decision = _Letter | _Stop
 def deliveries(claimed: Sequence[ReminderDelivery], *, now: datetime) -> list[Call]:
     """The calls to make for claimed reminders; the others end here with their reason."""
     visits = _locked_visits(row.appointment_id for row in claimed)
-    patients = _locked_patients(visits.values())
+    patients = _locked_patients(visits.values(), claimed)
     rows = _locked_rows(ReminderDelivery.objects.defer(*_UNREAD), claimed)
     # Read only now: what was committed while we waited for a lock counts.
-    reaches = reach.of(patients)
+    reaches = reach.of(list(patients.values()))
+    preparations = _preparations_not_sent(rows)
     known = [*rows, *_others_that_may_speak(rows, now)]
     _attach("rule", known)
     siblings: dict[UUID, list[ReminderDelivery]] = defaultdict(list)
@@ -76,7 +78,11 @@ def deliveries(claimed: Sequence[ReminderDelivery], *, now: datetime) -> list[Ca
     def decide(row: ReminderDelivery) -> _Decision:
         visit = visits[row.appointment_id]
         others = [other for other in siblings[visit.pk] if other.pk != row.pk]
-        return _reminder(row, visit, reaches[visit.patient_id], others, now)
+        its_reach = reaches[row.patient_id]
+        if stop := _stop(row, visit, patients[row.patient_id], its_reach, others, now):
+            return stop
+        told = _as_known(row, visit, patients[row.patient_id])
+        return _letter(row, told, its_reach, preparations.get(visit.pk), now)
 
     return _carry_out([(row, _guarded(row, now, decide)) for row in rows], now)
 
@@ -84,7 +90,7 @@ def deliveries(claimed: Sequence[ReminderDelivery], *, now: datetime) -> list[Ca
 def replies(claimed: Sequence[Reply], *, now: datetime) -> list[Call]:
     """The calls to make for claimed answers."""
     visits = _locked_visits(row.appointment_id for row in claimed)
-    _locked_patients(visits.values())
+    _locked_patients(visits.values(), claimed)
     rows = _locked_rows(Reply.objects.all(), claimed)
 
     def decide(row: Reply) -> _Decision:
@@ -191,29 +197,30 @@ def _write_down(letters: Sequence[tuple[OutgoingMessage, _Letter]], now: datetim
 # --- A reminder --------------------------------------------------------------------
 
 
-def _reminder(
+def _letter(
     row: ReminderDelivery,
     visit: Appointment,
     its_reach: Reach,
-    others: Sequence[ReminderDelivery],
+    preparation: ReminderRule | None,
     now: datetime,
-) -> _Letter | _Stop:
-    if stop := _stop(row, visit, its_reach, others, now):
-        return stop
+) -> _Letter:
     kind = ReminderType(row.reminder_type)
     values = words_of(visit, now=now)
-    asks = kind == ReminderType.CITA_PROXIMA and visit.status == Appointment.Status.SCHEDULED
+    asks = kind in _ASKS and visit.status == Appointment.Status.SCHEDULED
     message = Message(
         to=its_reach.addresses[row.channel],
         reference=row.reference,
         kind=kind,
-        subject=_words(row, "subject_template", wording.DEFAULT_SUBJECTS[kind], values),
-        text=_words(row, "body_template", wording.DEFAULT_BODIES[kind], values),
+        subject=_words(row.rule, kind, "subject_template", wording.DEFAULT_SUBJECTS, values),
+        text=_words(row.rule, kind, "body_template", wording.DEFAULT_BODIES, values),
         values=values,
         buttons=_buttons(visit, kind, asks=asks),
         asks_to_confirm=asks,
         time_left=visit.starts_at - now,
     )
+    if preparation:
+        said = _words(preparation, ReminderType.PREPARACION, "body_template", wording.DEFAULT_BODIES, values)
+        message = replace(message, preparation=said, text=f"{message.text}\n\n{said}")
     channel = get_channel(row.channel)
     if channel.shows_pages:
         message = replace(
@@ -232,9 +239,39 @@ def _reminder(
     return _Letter(message=message, payload=channel.payload(message))
 
 
+def _as_known(row: ReminderDelivery, visit: Appointment, patient: Patient) -> Appointment:
+    """The visit as the row's patient knows it: of one that is off, the time at which they expect it."""
+    if row.reminder_type != ReminderType.CANCELACION:
+        return visit
+    known = copy(visit)
+    known.patient = patient
+    known.status = Appointment.Status.CANCELLED
+    known.starts_at = row.useful_until
+    return known
+
+
+def _preparations_not_sent(rows: Sequence[ReminderDelivery]) -> dict[UUID, ReminderRule]:
+    """Visit → the rule of a preparation that comes too late to be sent, where a notice can carry it."""
+    carriers = {row.appointment_id: row.sequence for row in rows if row.reminder_type in _CARRIES}
+    if not carriers:
+        return {}
+    missed = ReminderDelivery.objects.select_related("rule").filter(
+        appointment__in=carriers,
+        reminder_type=ReminderType.PREPARACION,
+        reason__in=[Reason.BOOKED_LATE, Reason.COVERED_BY_NOTICE],
+        rule__is_enabled=True,
+    )
+    return {
+        row.appointment_id: row.rule
+        for row in missed
+        if row.rule and row.sequence == carriers[row.appointment_id]
+    }
+
+
 def _stop(
     row: ReminderDelivery,
     visit: Appointment,
+    patient: Patient,
     its_reach: Reach,
     others: Sequence[ReminderDelivery],
     now: datetime,
@@ -251,9 +288,11 @@ def _stop(
     kind = ReminderType(row.reminder_type)
     if obstacle := its_reach.obstacle(row.channel, kind):
         return _Stop.at(Status.SKIPPED, obstacle)
-    chance = timeline.next_chance(
-        now, type=kind, channel=row.channel, starts_at=visit.starts_at, quiet=quiet_hours_of(visit)
-    )
+    if kind is ReminderType.RESERVA and now < row.scheduled_for + timeline.GRACE:
+        return None  # whoever has just booked is awake
+    starts_at = row.useful_until if kind in timeline.NOTICES else visit.starts_at
+    quiet = quiet_hours_of(visit, patient)
+    chance = timeline.next_chance(now, type=kind, channel=row.channel, starts_at=starts_at, quiet=quiet)
     if chance is None:
         return _Stop.at(Status.SKIPPED, Reason.QUIET_HOURS)
     if chance > now:
@@ -325,14 +364,25 @@ def _goes(row: ReminderDelivery, now: datetime) -> bool:
     return row.next_attempt_at <= now < row.useful_until and not _rule_gone(row)
 
 
-def _words(row: ReminderDelivery, field: str, default: str, values: Mapping[str, str]) -> str:
+def _words(
+    rule: ReminderRule | None,
+    kind: ReminderType,
+    field: str,
+    defaults: Mapping[ReminderType, str],
+    values: Mapping[str, str],
+) -> str:
     """The rule's words; ours, where a path around the form left words that cannot be filled."""
-    template = getattr(row.rule, field) or default
+    template = getattr(rule, field) or defaults[kind]
     try:
         return wording.render(template, values)
     except wording.BadTemplate:
-        logger.error("rule id=%s has a bad %s; the default words go out", row.rule_id, field)
-        return wording.render(default, values)
+        logger.error("rule id=%s has a bad %s; the default words go out", rule and rule.pk, field)
+        return wording.render(defaults[kind], values)
+
+
+# A change is asked about whatever the status: staff may have confirmed for the patient.
+_ASKS = {ReminderType.CITA_PROXIMA, ReminderType.CAMBIO}
+_CARRIES = {ReminderType.RESERVA, ReminderType.CAMBIO}
 
 
 def _buttons(visit: Appointment, kind: ReminderType, *, asks: bool) -> tuple[Button, ...]:
@@ -340,6 +390,8 @@ def _buttons(visit: Appointment, kind: ReminderType, *, asks: bool) -> tuple[But
         ReminderType.CITA_PROXIMA: [Word.CONFIRM] * asks + [Word.RESCHEDULE, Word.CANCEL],
         ReminderType.PREPARACION: [Word.RESCHEDULE, Word.CANCEL],
         ReminderType.LLEGADA: [Word.ARRIVED],
+        ReminderType.RESERVA: [Word.RESCHEDULE, Word.CANCEL],
+        ReminderType.CAMBIO: [Word.CONFIRM, Word.RESCHEDULE, Word.CANCEL],
     }
     return tuple(_button(visit, word) for word in words.get(kind, []))
 
@@ -391,16 +443,16 @@ def _attach(relation: str, rows: Sequence[Model]) -> None:
             setattr(row, relation, found.get(getattr(row, f"{relation}_id")))
 
 
-def _locked_patients(visits: Collection[Appointment]) -> list[Patient]:
-    patients = {
-        patient.pk: patient
-        for patient in Patient.objects.filter(pk__in={visit.patient_id for visit in visits})
-        .select_for_update(no_key=True)
-        .order_by("pk")
-    }
+def _locked_patients(
+    visits: Collection[Appointment], claimed: Iterable[OutgoingMessage]
+) -> dict[int, Patient]:
+    """The patients of the visits, and those of whom somebody else has the visit now."""
+    ids = {visit.patient_id for visit in visits} | {row.patient_id for row in claimed}
+    locked = Patient.objects.filter(pk__in=ids).select_for_update(no_key=True).order_by("pk")
+    patients = {patient.pk: patient for patient in locked}
     for visit in visits:
         visit.patient = patients[visit.patient_id]
-    return list(patients.values())
+    return patients
 
 
 def _locked_rows(queue: QueueQuerySet[O], claimed: Sequence[O]) -> list[O]:

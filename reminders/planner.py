@@ -18,12 +18,13 @@ from uuid import UUID, uuid4
 from django.db import DataError, IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
-from appointments.models import Appointment
-from reminders import backoff, marks, reach, timeline
+from appointments.models import Appointment, AppointmentHistory, Patient
+from reminders import backoff, marks, notices, reach, timeline
 from reminders.models import Mark, ReminderDelivery, ReminderRule, RulesChange
 from reminders.models.each import insert_each, update_each
+from reminders.notices import History, Version
 from reminders.reach import Reach
-from reminders.timeline import Planned, Reason, ReminderType
+from reminders.timeline import NOTICES, Planned, Reason, ReminderType, Row, Rule
 from reminders.visits import quiet_hours_of, visit_of, why_void
 
 logger = logging.getLogger(__name__)
@@ -142,6 +143,9 @@ class Desk:
     rows: dict[UUID, list[ReminderDelivery]]
     reaches: dict[int, Reach]
     rules_changes: dict[UUID, list[datetime]]
+    versions: dict[UUID, list[Version]]
+    patients: dict[int, Patient]
+    """Those of the visits, and those who had them before."""
 
     @classmethod
     def open(cls, ids: Collection[UUID]) -> Desk:
@@ -167,27 +171,36 @@ class Desk:
         for row in rows:
             by_visit[row.appointment_id].append(row)
         doctors = {appointment.doctor_id for appointment in appointments}
+        versions = _versions_of(appointments)
+        patients = {appointment.patient_id: appointment.patient for appointment in appointments}
+        before = {version.patient for its in versions.values() for version in its} - patients.keys() - {None}
+        if before:
+            patients |= Patient.objects.in_bulk(before)
         return cls(
             appointments=appointments,
             rules=list(ReminderRule.objects.filter(Q(doctor__isnull=True) | Q(doctor__in=doctors))),
             rows=by_visit,
-            reaches=reach.of([appointment.patient for appointment in appointments]),
+            reaches=reach.of(list(patients.values())),
             rules_changes={
                 change.pk: [change.at] for change in RulesChange.objects.filter(appointment__in=appointments)
             },
+            versions=versions,
+            patients=patients,
         )
 
     def plan(self, appointment: Appointment, its_marks: Sequence[Mark]) -> Plan:
         """What the timeline says of one visit, as changes to its rows."""
         changed = [mark.at for mark in its_marks if mark.changes_rules]
         rows = self.rows.get(appointment.pk, [])
-        known = [row.as_planned() for row in rows if row.sequence == appointment.sequence]
+        known = [row.as_planned() for row in rows]
         rules = [rule.as_planned() for rule in self.rules]
         level = {"doctor": appointment.doctor_id, "specialty": appointment.specialty_id}
+        history = self._history(appointment, rows, timeline.notices_since(rules, **level))
+        changed_at, same_as = notices.what_is_known(history, appointment.patient_id)
         its_reach = self.reaches[appointment.patient_id]
         say = partial(
             timeline.plan,
-            visit_of(appointment),
+            visit_of(appointment, changed_at=changed_at, same_as=same_as),
             reach={kind: its_reach.obstacles(kind) for kind in ReminderType},
             quiet=quiet_hours_of(appointment),
             rows=known,
@@ -196,28 +209,74 @@ class Desk:
         )
         in_force = timeline.effective(rules, **level)
         wanted = say(rules=in_force)
-        if held_over := timeline.held_over(rules, **level, rows=known, planned=wanted):
+        present = [row for row in known if row.sequence == appointment.sequence]
+        if held_over := timeline.held_over(rules, **level, rows=present, planned=wanted):
             in_force += held_over
             wanted += say(rules=held_over)
+        wishes = [
+            _Wish(planned=planned, patient=appointment.patient_id, sequence=appointment.sequence)
+            for planned in wanted
+        ]
+        wishes += self._notices(appointment, history, in_force, known)
         plan = Plan(appointment=appointment, marks=its_marks, rules_changed_at=max(changed, default=None))
         names: dict[int | str, ReminderRule] = {rule.pk: rule for rule in self.rules}
-        current: dict[tuple[int | str | None, str], ReminderDelivery] = {
-            (row.rule_id, row.channel): row for row in rows if row.sequence == appointment.sequence
+        current: dict[tuple[int, int | str | None, str], ReminderDelivery] = {
+            (row.sequence, row.rule_id, row.channel): row for row in rows
         }
         left = dict(current)
-        for planned in wanted:
-            row = left.pop((planned.rule, planned.channel), None)
-            fallen = current.get((planned.rule, planned.in_place_of)) if planned.in_place_of else None
-            wish = _fields(names[planned.rule], planned, fallen)
+        for wish in wishes:
+            row = left.pop((wish.sequence, wish.planned.rule, wish.planned.channel), None)
+            fallen = current.get((wish.sequence, wish.planned.rule, wish.planned.in_place_of))
+            fields = _fields(names[wish.planned.rule], wish, fallen if wish.planned.in_place_of else None)
             if row is None:
-                plan.created.append(_new(appointment, wish))
+                plan.created.append(_new(appointment, fields))
             elif row.called_at is None and row.status != Status.SENDING:
-                plan.adjusted.extend(_adjustment(row, wish))
+                plan.adjusted.extend(_adjustment(row, fields))
         keys = {rule.key for rule in in_force}
-        for row in [*left.values(), *(row for row in rows if row.sequence != appointment.sequence)]:
+        for row in left.values():
             if gone := self._why_gone(row, appointment, keys):
                 plan.cancelled.append({"pk": row.pk, "status": Status.CANCELLED, "reason": gone})
         return plan
+
+    def _history(
+        self,
+        appointment: Appointment,
+        rows: Sequence[ReminderDelivery],
+        since: Mapping[ReminderType, datetime],
+    ) -> History:
+        return History(
+            versions=self.versions.get(appointment.pk, []),
+            announces_booking=appointment.announces_booking,
+            told={
+                (row.sequence, row.patient_id, row.reminder_type == ReminderType.CANCELACION)
+                for row in rows
+                if row.reminder_type in NOTICES and row.called_at and row.status in _MAY_HAVE_ARRIVED
+            },
+            since=since,
+        )
+
+    def _notices(
+        self,
+        appointment: Appointment,
+        history: History,
+        rules: Sequence[Rule],
+        rows: Sequence[Row],
+    ) -> list[_Wish]:
+        """What the visit's patient, or whoever had it before, has to be told at once."""
+        return [
+            _Wish(planned=planned, patient=notice.patient, sequence=notice.sequence)
+            for notice in notices.of(history)
+            if notice.patient != appointment.patient_id or timeline.is_wanted(notice.type, appointment.status)
+            for rule in rules
+            if rule.type is notice.type
+            for planned in notices.plan(
+                notice,
+                rule,
+                obstacles=self.reaches[notice.patient].obstacles(notice.type),
+                quiet=quiet_hours_of(appointment, self.patients[notice.patient]),
+                rows=[row for row in rows if row.sequence == notice.sequence],
+            )
+        ]
 
     def _why_gone(
         self, row: ReminderDelivery, appointment: Appointment, in_force: Collection[int | str]
@@ -241,33 +300,58 @@ def _visits(ids: Collection[UUID]) -> QuerySet[Appointment]:
     return Appointment.objects.filter(pk__in=ids).select_related("patient", "office", "doctor").order_by("pk")
 
 
-_STORED_AS = {"rule": "rule_id", "fallback_of": "fallback_of_id"}
+@dataclass(frozen=True, kw_only=True)
+class _Wish:
+    """A row as it ought to be, and for whom."""
+
+    planned: Planned
+    patient: int
+    sequence: int
 
 
-def _new(appointment: Appointment, wish: Mapping[str, object]) -> dict[str, object]:
+def _versions_of(appointments: Sequence[Appointment]) -> dict[UUID, list[Version]]:
+    """What each visit went through, oldest first."""
+    versions: dict[UUID, list[Version]] = defaultdict(list)
+    transitions = AppointmentHistory.objects.filter(appointment__in=appointments).order_by("pk")
+    for visit, *facts in transitions.values_list("appointment_id", *_FACTS):
+        versions[visit].append(Version(*facts))
+    return versions
+
+
+_FACTS = (
+    "sequence", "to_status", "patient_id", "new_starts_at", "date", "start_time", "modality", "office_id",
+    "doctor_id", "source", "at",
+)  # fmt: skip
+"""The columns of a transition, in the order of Version."""
+_MAY_HAVE_ARRIVED = [Status.SENDING, Status.UNKNOWN, Status.SENT, Status.DELIVERED, Status.READ]
+_STORED_AS = {"rule": "rule_id", "fallback_of": "fallback_of_id", "patient": "patient_id"}
+
+
+def _new(appointment: Appointment, fields: Mapping[str, object]) -> dict[str, object]:
     return {
         "pk": uuid4(),
         "appointment": appointment.pk,
-        "patient": appointment.patient_id,
-        "sequence": appointment.sequence,
-        **wish,
+        **fields,
         **dict.fromkeys(("attempt", "retry_count"), 0),
         **dict.fromkeys(("address", "message_id", "error_code", "error_message"), ""),
     }
 
 
-def _adjustment(row: ReminderDelivery, wish: Mapping[str, object]) -> list[dict[str, object]]:
+def _adjustment(row: ReminderDelivery, wanted: Mapping[str, object]) -> list[dict[str, object]]:
     """The row's columns as they ought to be; nothing when they are so."""
-    fields = dict(wish)
-    if (row.status, row.scheduled_for) == (wish["status"], wish["scheduled_for"]):
+    fields = dict(wanted)
+    if (row.status, row.scheduled_for) == (wanted["status"], wanted["scheduled_for"]):
         # Keep the next look: a row that waits for the end of quiet hours goes on waiting.
         fields["next_attempt_at"] = row.next_attempt_at
     present = {name: getattr(row, _STORED_AS.get(name, name)) for name in fields}
     return [] if present == fields else [{"pk": row.pk, **fields}]
 
 
-def _fields(rule: ReminderRule, planned: Planned, fallen: ReminderDelivery | None) -> dict[str, object]:
+def _fields(rule: ReminderRule, wish: _Wish, fallen: ReminderDelivery | None) -> dict[str, object]:
+    planned = wish.planned
     return {
+        "patient": wish.patient,
+        "sequence": wish.sequence,
         "rule": rule.pk,
         "rule_name": str(rule),
         "reminder_type": rule.reminder_type,

@@ -21,7 +21,6 @@ from reminders.models.labels import ChannelName
 from reminders.models.outgoing import OutgoingMessage, QueueQuerySet
 from reminders.outcomes import unknown_wait
 from reminders.tick import HEARTBEAT
-from reminders.timeline import ReminderType
 from whatsapp.models import QuarantinedItem, Template, WebhookPost
 from whatsapp.templates import standard_templates
 
@@ -142,10 +141,7 @@ def templates_withheld(_now: datetime) -> int:
         return 0
     rules = ReminderRule.objects.filter(is_enabled=True, channels__contains=[ChannelName.WHATSAPP])
     types = set(rules.values_list("reminder_type", flat=True))
-    names = {TEMPLATES[kind] for kind in types if kind in TEMPLATES}
-    if ReminderType.CITA_PROXIMA in types:
-        # All that are no other type's: a day before or hours before, asking or not.
-        names |= standard_templates().keys() - set(TEMPLATES.values())
+    names = {name for kind in types for name in TEMPLATES.get(kind, ())}
     withheld = Template.objects.withheld_by_meta().filter(
         business_account_id=settings.WHATSAPP_BUSINESS_ACCOUNT_ID, name__in=names
     )

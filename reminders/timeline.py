@@ -8,7 +8,7 @@ Instants are aware and mean UTC; local dates and times are those of the place.
 from __future__ import annotations
 
 import calendar
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
@@ -23,6 +23,10 @@ class ReminderType(StrEnum):
     LLEGADA = "llegada"
     SEGUIMIENTO = "seguimiento"
     CONTROL = "control"
+    # Notices: of an event, at no moment of their own.
+    RESERVA = "reserva"
+    CAMBIO = "cambio"
+    CANCELACION = "cancelacion"
 
 
 class OffsetUnit(StrEnum):
@@ -77,6 +81,9 @@ MINIMUM_LEAD = {
 """What a reminder before the visit must leave to be of use. The keys are those types."""
 USEFUL_AFTER = {ReminderType.SEGUIMIENTO: timedelta(hours=72), ReminderType.CONTROL: timedelta(days=30)}
 """How long after its moment a reminder after the visit is of use."""
+NOTICES = {ReminderType.RESERVA, ReminderType.CAMBIO, ReminderType.CANCELACION}
+NOTICE_LEAD = timedelta(minutes=30)
+"""What a notice must leave before the visit when it waits for the end of quiet hours."""
 GRACE = timedelta(minutes=30)
 """The patient has just booked, or heard of a change: no reminder within this time."""
 AHEAD_OF_QUIET_HOURS = timedelta(minutes=15)
@@ -106,13 +113,15 @@ class Visit:
     starts_at: datetime
     status: str
     sequence: int
-    sequence_at: datetime
-    """When this version came to be."""
     booked_at: datetime | None
     """None when unknown: booked elsewhere, earlier, and imported."""
     created_at: datetime
     """When we learnt of the visit."""
     completed_at: datetime | None = None
+    same_as: frozenset[int] = frozenset()
+    """Earlier versions that the patient cannot tell from this one: a change that was undone."""
+    changed_at: datetime | None = None
+    """When the patient is told of a change; None while they know the visit as it was booked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +131,7 @@ class Rule:
     key: int | str
     type: ReminderType
     offset_minutes: int
-    """Negative before the visit, positive after it."""
+    """Negative before the visit, positive after it, 0 for a notice."""
     offset_unit: OffsetUnit
     channels: tuple[str, ...]
     """In order of preference; none means "do not send"."""
@@ -180,6 +189,10 @@ class Planned:
     """The channel of the step that was called without success, where this is the next one."""
 
 
+Timing = tuple[datetime, Reason | None]
+"""A promise, and why it is not kept; None where it is."""
+
+
 def effective(rules: Iterable[Rule], *, doctor: int | None, specialty: int | None) -> list[Rule]:
     """The rules that hold for a visit: per type, all of the most specific active level."""
     applicable = _applicable(rules, doctor=doctor, specialty=specialty)
@@ -222,8 +235,21 @@ def held_over(
     return [
         rule
         for rule in applicable
-        if rule not in in_force and rule.type not in spoken_for and rule.key in open_ends
+        if rule not in in_force and rule.type not in spoken_for | NOTICES and rule.key in open_ends
     ]
+
+
+def notices_since(
+    rules: Iterable[Rule], *, doctor: int | None, specialty: int | None
+) -> dict[ReminderType, datetime]:
+    """From when on each kind of notice is given of a visit; without those that are not given.
+
+    A rule that takes another's place takes on what the other has not said yet.
+    """
+    applicable = _applicable(rules, doctor=doctor, specialty=specialty)
+    in_force = effective(applicable, doctor=doctor, specialty=specialty)
+    given = {rule.type for rule in in_force if rule.type in NOTICES and rule.channels}
+    return {kind: min(rule.since for rule in applicable if rule.type is kind) for kind in given}
 
 
 def _applicable(rules: Iterable[Rule], *, doctor: int | None, specialty: int | None) -> list[Rule]:
@@ -282,8 +308,9 @@ def out_of_quiet_hours(
     if night is None:
         return moment
     begins, ends = night
+    lead = NOTICE_LEAD if type in NOTICES else MINIMUM_LEAD.get(type)
     # A message that is due at the very start would leave after it.
-    if type not in MINIMUM_LEAD or (ends < starts_at and starts_at - ends >= MINIMUM_LEAD[type]):
+    if lead is None or (ends < starts_at and starts_at - ends >= lead):
         return ends
     ahead = begins - AHEAD_OF_QUIET_HOURS
     return None if _night(ahead, quiet) else ahead
@@ -319,13 +346,14 @@ def next_chance(
 
     None when that would come too late for the visit: the row ends with ``quiet_hours``.
     """
-    chance = _for_channel(now, channel, kind=type, starts_at=starts_at, quiet=quiet)
+    chance = for_channel(now, channel, kind=type, starts_at=starts_at, quiet=quiet)
     return chance if chance is not None and chance >= now else None
 
 
-def _for_channel(
+def for_channel(
     moment: datetime, channel: str, *, kind: ReminderType, starts_at: datetime, quiet: QuietHours
 ) -> datetime | None:
+    """A moment out of the quiet hours, where the channel is bound by them; None where there is no room."""
     if channel == SILENT_CHANNEL:
         return moment
     return out_of_quiet_hours(moment, type=kind, starts_at=starts_at, quiet=quiet)
@@ -337,6 +365,8 @@ def useful_until(kind: ReminderType, moment: datetime, starts_at: datetime) -> d
     A moment within the minimum lead was chosen so by its rule: it may go until
     the visit starts.
     """
+    if kind in NOTICES:
+        return starts_at
     if kind in USEFUL_AFTER:
         return moment + USEFUL_AFTER[kind]
     latest = starts_at - MINIMUM_LEAD[kind]
@@ -369,8 +399,11 @@ def _distance(row: Row) -> tuple[int, str, str]:
 
 
 def is_wanted(kind: ReminderType, status: str) -> bool:
-    """Whether a visit in this status still calls for a reminder of this type."""
-    return status in (("scheduled", "confirmed") if kind in MINIMUM_LEAD else ("completed",))
+    """Whether a visit in this status still calls for a message of this type."""
+    if kind is ReminderType.CANCELACION:
+        return status == "cancelled"
+    is_after = kind in USEFUL_AFTER
+    return status in (("completed",) if is_after else ("scheduled", "confirmed"))
 
 
 def plan(
@@ -394,11 +427,16 @@ def plan(
     when something else became true that was never planned since; what was due
     by it before the rules changed is not lost to them.
     """
-    rows = [row for row in rows if row.sequence == visit.sequence]
+    rows = [
+        row
+        for row in rows
+        if row.sequence == visit.sequence or (row.sequence in visit.same_as and row.was_called)
+    ]
     return [
         planned
         for rule in rules
-        if is_wanted(rule.type, visit.status)
+        if rule.type not in NOTICES
+        and is_wanted(rule.type, visit.status)
         # A visit that was over when we learnt of it has nothing before it.
         and (rule.type not in MINIMUM_LEAD or visit.starts_at > visit.created_at)
         for planned in _plan_rule(
@@ -426,30 +464,50 @@ def _plan_rule(
     nominal = moment(rule, visit)
     if nominal is None:
         return []
-    own = [row for row in rows if row.rule == rule.key and not row.was_called]
-    called = [row for row in rows if row.was_called and _speaks_for(row, rule)]
-    if called:
-        return _go_on(rule, visit, obstacles, own, called)
-    steps = _Steps.of(rule, visit, _with_templates(obstacles, own))
-    final = _for_channel(nominal, steps.channel, kind=rule.type, starts_at=visit.starts_at, quiet=quiet)
     in_force = max(rule.since, rules_changed_at or rule.since)
     # What became true before the rules changed, and was never planned, comes first (P17).
     rules_are_news = _latest_fact(visit).at < in_force and not (
         unplanned_since and unplanned_since < in_force
     )
-    if rules_are_news and (final or nominal) <= in_force:
-        waiting = [row for row in own if row.status in ("pending", "sending")]
-        if not waiting:
-            return _as_they_are(own, steps)
-        # The rule's new moment is past: what was promised before is not lost.
-        reason, promise = None, waiting[0].scheduled_for
-    else:
-        reason = _untimely(visit, nominal=nominal, final=final)
-        promise = final or nominal
+
+    def timing(channel: str, waiting: Sequence[Row]) -> Timing | None:
+        final = for_channel(nominal, channel, kind=rule.type, starts_at=visit.starts_at, quiet=quiet)
+        if rules_are_news and (final or nominal) <= in_force:
+            # The rule's new moment is past: what was promised before is not lost.
+            return (waiting[0].scheduled_for, None) if waiting else None
+        return final or nominal, _untimely(visit, nominal=nominal, final=final)
+
+    return say(rule, starts_at=visit.starts_at, obstacles=obstacles, rows=rows, timing=timing)
+
+
+def say(
+    rule: Rule,
+    *,
+    starts_at: datetime,
+    obstacles: Mapping[str, Reason | None],
+    rows: Iterable[Row],
+    timing: Callable[[str, Sequence[Row]], Timing | None],
+) -> list[Planned]:
+    """The rows by which a rule speaks once about one version of a visit.
+
+    ``rows`` are those of the version, ``starts_at`` ends the use of what is
+    said. ``timing`` is asked for the channel, with the rule's rows that wait; it
+    answers None where the rule has nothing new to say.
+    """
+    rows = list(rows)
+    own = [row for row in rows if row.rule == rule.key and not row.was_called]
+    called = [row for row in rows if row.was_called and _speaks_for(row, rule)]
+    if called:
+        return _go_on(rule, starts_at, obstacles, own, called)
+    steps = _Steps.of(rule, starts_at, _with_templates(obstacles, own))
+    when = timing(steps.channel, [row for row in own if row.status in ("pending", "sending")])
+    if when is None:
+        return _as_they_are(own, steps)
+    promise, reason = when
     failed = [row for row in own if row.status == "failed" and row.scheduled_for == promise]
     if failed:
         # It could not even be composed, or killed whoever tried.
-        return _go_on(rule, visit, obstacles, own, failed)
+        return _go_on(rule, starts_at, obstacles, own, failed)
     if reason is None and any(_is_settled(row, promise) for row in own):
         return _as_they_are(own, steps)
     return steps.rows(promise, reason)
@@ -457,7 +515,7 @@ def _plan_rule(
 
 def _go_on(
     rule: Rule,
-    visit: Visit,
+    starts_at: datetime,
     obstacles: Mapping[str, Reason | None],
     own: Collection[Row],
     tried: Collection[Row],
@@ -477,7 +535,7 @@ def _go_on(
     own = [row for row in own if row not in tried]
     left = tuple(channel for channel in rule.channels if channel not in {row.channel for row in tried})
     steps = _Steps.of(
-        replace(rule, channels=left), visit, _with_templates(obstacles, own), in_place_of=last.channel
+        replace(rule, channels=left), starts_at, _with_templates(obstacles, own), in_place_of=last.channel
     )
     if any(_is_settled(row, promise) for row in own):
         return _as_they_are(own, steps)
@@ -522,7 +580,7 @@ class _Steps:
     """The way through the channels of a rule: those that cannot run, and the first that can."""
 
     rule: Rule
-    visit: Visit
+    starts_at: datetime
     unusable: Mapping[str, Reason]
     channel: str
     """Empty when no step is left."""
@@ -530,7 +588,12 @@ class _Steps:
 
     @classmethod
     def of(
-        cls, rule: Rule, visit: Visit, obstacles: Mapping[str, Reason | None], *, in_place_of: str = ""
+        cls,
+        rule: Rule,
+        starts_at: datetime,
+        obstacles: Mapping[str, Reason | None],
+        *,
+        in_place_of: str = "",
     ) -> _Steps:
         unusable: dict[str, Reason] = {}
         usable = ""
@@ -540,7 +603,7 @@ class _Steps:
                 usable = channel
                 break
             unusable[channel] = obstacle
-        return cls(rule=rule, visit=visit, unusable=unusable, channel=usable, in_place_of=in_place_of)
+        return cls(rule=rule, starts_at=starts_at, unusable=unusable, channel=usable, in_place_of=in_place_of)
 
     def rows(self, promise: datetime, reason: Reason | None) -> list[Planned]:
         """A row for each unusable step, and one for the first usable or the end."""
@@ -554,7 +617,7 @@ class _Steps:
             status="skipped" if reason else "pending",
             reason=reason or "",
             scheduled_for=promise,
-            useful_until=useful_until(self.rule.type, promise, self.visit.starts_at),
+            useful_until=useful_until(self.rule.type, promise, self.starts_at),
             in_place_of=self.in_place_of if channel else "",
         )
 
@@ -568,16 +631,24 @@ class _Steps:
 
 @dataclass(frozen=True, kw_only=True)
 class _Fact:
-    """What the patient learnt last about this version, and for how long that is enough."""
+    """What the patient learnt last about this version, and until when that is enough."""
 
     at: datetime
     grace: timedelta
     reason: Reason
 
+    def covers(self, moment: datetime) -> bool:
+        """Whether a reminder of this moment would come too soon after it.
+
+        "Not later than" half an hour after a booking (P6), "less than" after a notice (P11).
+        """
+        ends = self.at + self.grace
+        return moment < ends or (moment == ends and self.reason is Reason.BOOKED_LATE)
+
 
 def _latest_fact(visit: Visit) -> _Fact:
-    if visit.sequence > 0:
-        return _Fact(at=visit.sequence_at, grace=GRACE, reason=Reason.COVERED_BY_NOTICE)
+    if visit.changed_at is not None:
+        return _Fact(at=visit.changed_at, grace=GRACE, reason=Reason.COVERED_BY_NOTICE)
     if visit.booked_at is not None:
         return _Fact(at=visit.booked_at, grace=GRACE, reason=Reason.BOOKED_LATE)
     # An import tells the patient nothing, so it holds nothing back that is ahead.
@@ -587,8 +658,8 @@ def _latest_fact(visit: Visit) -> _Fact:
 def _untimely(visit: Visit, *, nominal: datetime, final: datetime | None) -> Reason | None:
     """Why a moment comes too soon after what the patient has just learnt; None when it does not."""
     fact = _latest_fact(visit)
-    if fact.grace and nominal <= fact.at + fact.grace:
+    if fact.grace and fact.covers(nominal):
         return fact.reason
     if final is None or final <= fact.at < nominal:
         return Reason.QUIET_HOURS
-    return fact.reason if final <= fact.at + fact.grace else None
+    return fact.reason if fact.covers(final) else None

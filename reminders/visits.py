@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
 
-from appointments.models import Appointment
+from appointments.models import Appointment, Patient
 from reminders import timeline, wording
 from reminders.models import ReminderDelivery
 from reminders.timeline import Reason, ReminderType
@@ -18,17 +18,27 @@ logger = logging.getLogger(__name__)
 
 def why_void(row: ReminderDelivery, appointment: Appointment) -> Reason | None:
     """Why the visit, as it is now, no longer wants this row; None while it does."""
+    kind = ReminderType(row.reminder_type)
+    if kind is ReminderType.CANCELACION:
+        is_off = appointment.status == Appointment.Status.CANCELLED and row.sequence == appointment.sequence
+        # Whoever had the visit before somebody else got it goes on needing to know.
+        return None if is_off or row.patient_id != appointment.patient_id else Reason.UNDONE
     if appointment.status == Appointment.Status.CANCELLED:
         return Reason.VISIT_CANCELLED
     if row.sequence != appointment.sequence:
         return Reason.MOVED
-    if not timeline.is_wanted(ReminderType(row.reminder_type), appointment.status):
+    if not timeline.is_wanted(kind, appointment.status):
         return Reason.VISIT_CLOSED
     return None
 
 
-def visit_of(appointment: Appointment) -> timeline.Visit:
-    """The visit as the timeline reads it."""
+def visit_of(
+    appointment: Appointment,
+    *,
+    changed_at: datetime | None = None,
+    same_as: frozenset[int] = frozenset(),
+) -> timeline.Visit:
+    """The visit as the timeline reads it; what the patient knows of it, as ``notices.what_is_known`` says."""
     return timeline.Visit(
         date=appointment.date,
         start_time=appointment.start_time,
@@ -36,22 +46,26 @@ def visit_of(appointment: Appointment) -> timeline.Visit:
         starts_at=appointment.starts_at,
         status=appointment.status,
         sequence=appointment.sequence,
-        sequence_at=appointment.sequence_at,
         booked_at=appointment.booked_at,
         created_at=appointment.created_at,
         completed_at=appointment.completed_at,
+        changed_at=changed_at,
+        same_as=same_as,
     )
 
 
-def quiet_hours_of(appointment: Appointment) -> timeline.QuietHours:
-    """The quiet hours in the patient's zone; in the office's where that is unknown (P4)."""
+def quiet_hours_of(appointment: Appointment, patient: Patient | None = None) -> timeline.QuietHours:
+    """The quiet hours in the patient's zone; in the office's where that is unknown (P4).
+
+    Of the visit's patient, or of another whom it concerns.
+    """
     start, end = settings.REMINDER_QUIET_HOURS
-    zone = appointment.office.zone
-    if appointment.patient.time_zone:
+    zone, patient = appointment.office.zone, patient or appointment.patient
+    if patient.time_zone:
         try:
-            zone = ZoneInfo(appointment.patient.time_zone)
+            zone = ZoneInfo(patient.time_zone)
         except (ZoneInfoNotFoundError, ValueError):
-            logger.error("patient id=%s has no zone that exists; the office's counts", appointment.patient_id)
+            logger.error("patient id=%s has no zone that exists; the office's counts", patient.pk)
     return timeline.QuietHours(start=start, end=end, zone=zone)
 
 

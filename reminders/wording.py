@@ -76,6 +76,9 @@ DEFAULT_SUBJECTS: Mapping[ReminderType, str] = {
     ReminderType.LLEGADA: "Le esperamos {fecha}, {hora}",
     ReminderType.SEGUIMIENTO: "Gracias por su visita",
     ReminderType.CONTROL: "Su próximo control con {doctor}",
+    ReminderType.RESERVA: "Su cita quedó reservada: {fecha}, {hora}",
+    ReminderType.CAMBIO: "Su cita cambió: ahora es {fecha}, {hora}",
+    ReminderType.CANCELACION: "Su cita con {doctor} fue cancelada",
 }
 DEFAULT_BODIES: Mapping[ReminderType, str] = {
     ReminderType.PREPARACION: (
@@ -101,6 +104,22 @@ DEFAULT_BODIES: Mapping[ReminderType, str] = {
     ReminderType.CONTROL: (
         "Hola, {nombre}. Se acerca el momento de su próximo control con {doctor}.\n\n"
         "Cuando guste, escríbanos o llámenos para acordar el día y la hora que más le convengan."
+    ),
+    ReminderType.RESERVA: (
+        "Hola, {nombre}. Su cita con {doctor} quedó reservada.\n\n"
+        "Cuándo: {fecha}, {hora}\n"
+        "Dónde: {consultorio}, {direccion}\n\n"
+        "Si no puede venir, avísenos, por favor, y le ayudamos a buscar otro día."
+    ),
+    ReminderType.CAMBIO: (
+        "Hola, {nombre}. Su cita con {doctor} cambió. Ahora es así:\n\n"
+        "Cuándo: {fecha}, {hora}\n"
+        "Dónde: {consultorio}, {direccion}\n\n"
+        "¿Podrá asistir? Si no, avísenos, por favor, y le ayudamos a buscar otro día."
+    ),
+    ReminderType.CANCELACION: (
+        "Hola, {nombre}. Su cita con {doctor} que era {fecha}, {hora}, fue cancelada.\n\n"
+        "Si desea otra, escríbanos o llámenos: con gusto le ayudamos."
     ),
 }
 

@@ -37,7 +37,8 @@ def default_rules(request: pytest.FixtureRequest) -> None:
         return
     request.getfixturevalue("db")
     if not ReminderRule.objects.exists():
-        import_module("reminders.migrations.0003_default_rules").create(apps, None)
+        for migration in ("0003_default_rules", "0012_default_notices"):
+            import_module(f"reminders.migrations.{migration}").create(apps, None)
 
 
 @pytest.fixture

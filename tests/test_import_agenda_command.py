@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from appointments.models import Appointment, AppointmentHistory
 from reminders import consent
 from reminders.models import ConsentEvent, ReminderDelivery
-from tests.factories import MARK, make_doctor, only_rules
+from tests.factories import MARK, make_doctor, make_rule, only_rules
 
 pytestmark = pytest.mark.django_db
 HEADING = "Paciente;Teléfono;Médico;Fecha;Hora;Acepta WhatsApp\n"
@@ -43,6 +43,15 @@ def test_a_line_becomes_a_visit_a_consent_and_a_planned_reminder(agenda, capsys)
     assert (event.agrees, event.how) == (True, "import")
     assert ReminderDelivery.objects.get().status == "pending"
     assert "1 nuevas, 0 movidas, 0 sin cambios, 0 no entraron." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("notify", [False, True])
+def test_new_visits_are_told_to_their_patients_only_when_asked_for(agenda, set_clock, notify):
+    set_clock("2026-09-01T09:00")
+    make_rule(0, reminder_type="reserva", offset_unit="minutes")
+    set_clock("2026-09-10T09:00")
+    agenda(line(), notify=notify)
+    assert ReminderDelivery.objects.filter(reminder_type="reserva", status="pending").exists() is notify
 
 
 def test_importing_it_again_changes_nothing(agenda, capsys):

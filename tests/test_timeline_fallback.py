@@ -120,5 +120,5 @@ def test_an_unusable_template_with_no_other_channel_leaves_no_channel():
 
 
 def test_a_moved_visit_starts_anew_on_the_first_channel():
-    moved = visit("2026-09-18T10:00", sequence=1, sequence_at=at("2026-09-16T11:00"))
+    moved = visit("2026-09-18T10:00", sequence=1, changed_at=at("2026-09-16T11:00"))
     assert told(plan(moved, R24, rows=rows("failed", "refused"))) == ["24h whatsapp 2026-09-17T10:00"]

@@ -88,22 +88,23 @@ def test_a_visit_that_was_over_when_we_learnt_of_it_has_nothing_before_it(learnt
     [
         ("2026-09-12T09:00", [EVE, MORNING]),
         ("2026-09-16T09:29", [EVE, MORNING]),
-        ("2026-09-16T09:30", ["24h whatsapp covered_by_notice", MORNING]),
-        ("2026-09-17T07:30", ["24h whatsapp covered_by_notice", "2h whatsapp covered_by_notice"]),
+        ("2026-09-16T09:30", [EVE, MORNING]),
+        ("2026-09-16T09:31", ["24h whatsapp covered_by_notice", MORNING]),
+        ("2026-09-17T07:31", ["24h whatsapp covered_by_notice", "2h whatsapp covered_by_notice"]),
     ],
 )
 def test_a_new_version_leaves_out_what_the_change_itself_tells(moved, expected):
-    assert told(plan(visit(sequence=1, sequence_at=at(moved)), R24, R2)) == expected
+    assert told(plan(visit(sequence=1, changed_at=at(moved)), R24, R2)) == expected
 
 
 def test_a_move_counts_before_a_late_booking():
-    moved = visit(booked="2026-09-16T09:50", sequence=1, sequence_at=at("2026-09-16T09:55"))
+    moved = visit(booked="2026-09-16T09:50", sequence=1, changed_at=at("2026-09-16T09:55"))
     assert told(plan(moved, R24)) == ["24h whatsapp covered_by_notice"]
 
 
 def test_rows_of_an_older_version_count_for_nothing():
     sent = rows_of(plan(visit(), R24, R2), [R24, R2], status="sent", was_called=True)
-    moved = visit(sequence=1, sequence_at=at("2026-09-12T09:00"))
+    moved = visit(sequence=1, changed_at=at("2026-09-12T09:00"))
     assert told(plan(moved, R24, R2, rows=sent)) == [EVE, MORNING]
 
 

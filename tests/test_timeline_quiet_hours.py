@@ -83,7 +83,7 @@ def test_beside_b4_a_moment_pulled_ahead_to_just_after_the_booking_is_late(booke
 
 
 def test_after_a_move_past_is_measured_from_the_move():
-    moved = visit("2026-09-18T06:30", sequence=1, sequence_at=at("2026-09-17T22:00"))
+    moved = visit("2026-09-18T06:30", sequence=1, changed_at=at("2026-09-17T22:00"))
     assert told(plan(moved, rule("2h"))) == ["2h whatsapp quiet_hours"]
 
 

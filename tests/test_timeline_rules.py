@@ -138,7 +138,7 @@ def test_a_row_without_a_channel_stays_closed_when_the_moment_is_past():
 
 
 def test_a_move_after_the_change_of_a_rule_plans_anew():
-    moved = visit("2026-09-24T10:00", sequence=1, sequence_at=at("2026-09-23T12:00"))
+    moved = visit("2026-09-24T10:00", sequence=1, changed_at=at("2026-09-23T12:00"))
     planned = plan(moved, edited("2026-09-23T08:00"), rows=rows())
     assert told(planned) == ["R whatsapp covered_by_notice"]
 

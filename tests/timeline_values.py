@@ -49,7 +49,6 @@ def visit(start: str = "2026-09-17T10:00", *, booked: str = "2026-09-10T09:00", 
         "starts_at": at(start),
         "status": "confirmed",
         "sequence": 0,
-        "sequence_at": booked_at,
         "booked_at": booked_at,
         "created_at": booked_at,
     }

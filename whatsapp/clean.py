@@ -7,7 +7,9 @@ import unicodedata
 
 PARAMETER_LIMIT = 150
 """Characters of one template parameter: all of a template's at their longest still fit
-into the 1,024 of a body (error 132005)."""
+into the BODY_LIMIT."""
+BODY_LIMIT = 1_024
+"""Characters of a template's body with its variables filled in (error 132005)."""
 NEUTRAL_WORD = "—"
 
 NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -23,8 +25,8 @@ def shorten(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
-def parameter(text: str, *, fallback: str = NEUTRAL_WORD) -> str:
-    """The text as Meta takes it for a template's variable.
+def parameter(text: str, *, fallback: str = NEUTRAL_WORD, limit: int = PARAMETER_LIMIT) -> str:
+    """The text as Meta takes it for a template's variable, cut to the limit.
 
     Meta refuses a newline, a tab, a run of spaces and an empty value (132018),
     and one such character costs one patient's message. Invisible characters go
@@ -32,7 +34,7 @@ def parameter(text: str, *, fallback: str = NEUTRAL_WORD) -> str:
     """
     # Nearly always all of it can be printed, and this runs a thousand times a second.
     visible = text if text.isprintable() else "".join(filter(_is_visible, text))
-    return shorten(" ".join(visible.split()), PARAMETER_LIMIT) or fallback
+    return shorten(" ".join(visible.split()), limit) or fallback
 
 
 def _is_visible(char: str) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from whatsapp.clean import parameter, shorten, storable
+from whatsapp.clean import PARAMETER_LIMIT, parameter, shorten, storable
 
 Body = dict[str, Any]
 
@@ -31,15 +31,21 @@ def template_message(
     parameters: Mapping[str, str],
     payloads: Sequence[str],
     reference: str,
+    limits: Mapping[str, int] | None = None,
 ) -> Body:
     """A template with its variables by name and a payload for each quick reply, in their order.
 
+    ``limits`` are the lengths of variables that may be longer than usual.
     Raises ValueError for an address, payload or reference that Meta would refuse.
     """
     components: list[Body] = []
     if parameters:
         named = [
-            {"type": "text", "parameter_name": key, "text": parameter(value)}
+            {
+                "type": "text",
+                "parameter_name": key,
+                "text": parameter(value, limit=(limits or {}).get(key, PARAMETER_LIMIT)),
+            }
             for key, value in parameters.items()
         ]
         components.append({"type": "body", "parameters": named})

@@ -109,6 +109,14 @@ class Appointment(models.Model):
         help_text=_("Cuándo se reservó de verdad; vacía si se desconoce."),
     )
 
+    announces_booking = models.BooleanField(
+        _("avisar de la reserva"),
+        default=True,
+        db_default=True,
+        editable=False,
+        help_text=_("Si el paciente debe recibir un aviso de que la cita quedó reservada."),
+    )
+
     # The triggers' columns.
     starts_at = models.DateTimeField(_("comienza"), editable=False, db_default=Now())
     ends_at = models.DateTimeField(_("termina"), editable=False, db_default=Now())
@@ -168,7 +176,7 @@ class AppointmentHistoryQuerySet(ScopedQuerySet["AppointmentHistory"]):
 
 
 class AppointmentHistory(models.Model):
-    """One transition of a visit. Written by a trigger only."""
+    """One transition of a visit, and the visit as it was after it. Written by a trigger only."""
 
     class Source(models.TextChoices):
         ADMIN = "admin", _("Administración")
@@ -186,6 +194,21 @@ class AppointmentHistory(models.Model):
     old_starts_at = models.DateTimeField(_("comenzaba"), null=True)
     new_starts_at = models.DateTimeField(_("comienza"))
     sequence = models.PositiveIntegerField(_("versión"))
+    # What the patient has to know of the version. Empty where it was passed before this was kept.
+    date = models.DateField(_("fecha"), null=True)
+    start_time = models.TimeField(_("hora"), null=True)
+    modality = models.CharField(
+        _("modalidad"), max_length=10, choices=Appointment.Modality.choices, blank=True, db_default=""
+    )
+    office = models.ForeignKey(
+        Office, models.PROTECT, null=True, db_index=False, related_name="+", verbose_name=_("consultorio")
+    )
+    doctor = models.ForeignKey(
+        Doctor, models.PROTECT, null=True, db_index=False, related_name="+", verbose_name=_("médico")
+    )
+    patient = models.ForeignKey(
+        Patient, models.PROTECT, null=True, db_index=False, related_name="+", verbose_name=_("paciente")
+    )
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, db_constraint=False, verbose_name=_("quién")
     )

@@ -52,6 +52,8 @@ class Message:
     """Address where the patient stops these messages; also takes the one-click POST of RFC 8058."""
     entry: Entry | None = None
     """The visit as an entry for a calendar."""
+    preparation: str = ""
+    """Instructions whose own reminder would come too late, so that this message carries them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from reminders.channels.base import (
 from reminders.timeline import Reason, ReminderType
 from whatsapp import answers
 from whatsapp.account import Account
+from whatsapp.clean import BODY_LIMIT, PARAMETER_LIMIT
 from whatsapp.errors import Next
 from whatsapp.messages import template_message, text_message
 from whatsapp.models import Template
@@ -32,12 +33,21 @@ REPLY = "reply"
 LONG_LEAD = timedelta(hours=12)
 """With less time left, the template goes whose time to live is an hour."""
 
-TEMPLATES: Mapping[str, str] = {
-    ReminderType.PREPARACION: "appointment_preparation",
-    ReminderType.LLEGADA: "appointment_arrival",
-    ReminderType.SEGUIMIENTO: "appointment_follow_up",
-    ReminderType.CONTROL: "appointment_check_up",
-}
+TEMPLATES: Mapping[str, tuple[str, ...]] = {
+    ReminderType.CITA_PROXIMA: (
+        "appointment_reminder_24h", "appointment_reminder_24h_confirmed",
+        "appointment_reminder_2h", "appointment_reminder_2h_confirmed",
+    ),
+    ReminderType.PREPARACION: ("appointment_preparation",),
+    ReminderType.LLEGADA: ("appointment_arrival",),
+    ReminderType.SEGUIMIENTO: ("appointment_follow_up",),
+    ReminderType.CONTROL: ("appointment_check_up",),
+    ReminderType.RESERVA: ("appointment_booked", "appointment_booked_preparation"),
+    ReminderType.CAMBIO: ("appointment_changed", "appointment_changed_preparation"),
+    ReminderType.CANCELACION: ("appointment_cancelled",),
+}  # fmt: skip
+"""The templates that say each type; the first where nothing else is to be chosen."""
+PREPARATION = "preparacion"
 
 
 class WhatsAppChannel(Channel):
@@ -61,13 +71,15 @@ class WhatsAppChannel(Channel):
         template = _template_for(message)
         if template is None:
             raise ValueError(f"No template says {message.kind}.")
+        values = {**message.values, PREPARATION: message.preparation}
         return template_message(
             to=message.to,
             name=template.name,
             language=template.language,
-            parameters={name: message.values[name] for name in template.parameters},
+            parameters={name: values[name] for name in template.parameters},
             payloads=[button.payload for button in message.buttons],
             reference=message.reference,
+            limits={PREPARATION: _room_left(template, message.values)},
         )
 
     def withheld(self, messages: Sequence[Message]) -> Mapping[str, Reason]:
@@ -121,11 +133,19 @@ def _sender() -> Sender:
 
 def _template_for(message: Message) -> StandardTemplate | None:
     """The template that says it: asking or not, a day before or hours before."""
-    name = TEMPLATES.get(message.kind, "")
-    if message.kind == ReminderType.CITA_PROXIMA:
+    name = TEMPLATES.get(message.kind, ("",))[0]
+    if message.preparation:
+        name = f"{name}_preparation"
+    elif message.kind == ReminderType.CITA_PROXIMA:
         name = "appointment_reminder_24h" if message.time_left > LONG_LEAD else "appointment_reminder_2h"
         name = name if message.asks_to_confirm else f"{name}_confirmed"
     return standard_templates().get(name)
+
+
+def _room_left(template: StandardTemplate, values: Mapping[str, str]) -> int:
+    """How long the instructions may be beside all else that the template says."""
+    others = (values[name][:PARAMETER_LIMIT] for name in template.parameters if name != PREPARATION)
+    return BODY_LIMIT - len(template.text) - sum(map(len, others))
 
 
 def _error_for(refused: answers.GraphError) -> ChannelError:

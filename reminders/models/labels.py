@@ -19,6 +19,9 @@ TYPE_CHOICES = [
     (ReminderType.LLEGADA.value, _("Llegada")),
     (ReminderType.SEGUIMIENTO.value, _("Seguimiento")),
     (ReminderType.CONTROL.value, _("Control")),
+    (ReminderType.RESERVA.value, _("Aviso de reserva")),
+    (ReminderType.CAMBIO.value, _("Aviso de cambio")),
+    (ReminderType.CANCELACION.value, _("Aviso de cancelación")),
 ]
 
 UNIT_CHOICES = [

@@ -21,6 +21,8 @@ MINUTES_IN = {OffsetUnit.MINUTES: 1, OffsetUnit.HOURS: 60, OffsetUnit.DAYS: 1_44
 TWO_YEARS = 2 * 365 * 1_440
 """In minutes."""
 BEFORE_TYPES = [kind.value for kind in timeline.MINIMUM_LEAD]
+AFTER_TYPES = [kind.value for kind in timeline.USEFUL_AFTER]
+NOTICE_TYPES = sorted(kind.value for kind in timeline.NOTICES)
 
 
 class ReminderRuleQuerySet(ScopedQuerySet["ReminderRule"]):
@@ -58,7 +60,7 @@ class ReminderRule(models.Model):
     is_enabled = models.BooleanField(_("activa"), default=True)
     offset_minutes = models.IntegerField(
         _("cuándo, en minutos"),
-        help_text=_("Negativo: antes de la cita. 24 horas antes es -1440; 2 horas antes, -120."),
+        help_text=_("Negativo: antes de la cita. 24 horas antes es -1440; 2 horas antes, -120. Avisos: 0."),
     )
     offset_unit = models.CharField(
         _("unidad"),
@@ -123,10 +125,12 @@ class ReminderRule(models.Model):
             models.CheckConstraint(
                 name="rule_before_or_after_as_its_type",
                 condition=Q(reminder_type__in=BEFORE_TYPES, offset_minutes__lt=0)
-                | Q(~Q(reminder_type__in=BEFORE_TYPES), offset_minutes__gt=0),
+                | Q(reminder_type__in=AFTER_TYPES, offset_minutes__gt=0)
+                | Q(reminder_type__in=NOTICE_TYPES, offset_minutes=0, offset_unit=OffsetUnit.MINUTES.value),
                 violation_error_message=_(
                     "Los recordatorios previos van antes de la cita (minutos negativos); "
-                    "seguimiento y control, después (positivos)."
+                    "seguimiento y control, después (positivos); los avisos salen al ocurrir "
+                    "lo que avisan (0 minutos)."
                 ),
             ),
             models.CheckConstraint(
@@ -156,6 +160,8 @@ class ReminderRule(models.Model):
 
     def moment_in_words(self) -> str:
         """``24 horas antes``."""
+        if not self.offset_minutes:
+            return _now("al ocurrir")
         count = abs(self.offset_minutes) // MINUTES_IN[OffsetUnit(self.offset_unit)]
         words = {
             OffsetUnit.MINUTES: ngettext("%d minuto", "%d minutos", count),

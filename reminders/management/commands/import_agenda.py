@@ -31,6 +31,11 @@ class Command(BaseCommand):
             "--dry-run", action="store_true", help="say what would happen, and change nothing"
         )
         parser.add_argument(
+            "--notify",
+            action="store_true",
+            help="tell the patients of new visits that they are booked; of a move they are always told",
+        )
+        parser.add_argument(
             "--consent",
             metavar="SOURCE",
             default="",
@@ -54,6 +59,7 @@ class Command(BaseCommand):
         *,
         file: Path,
         dry_run: bool,
+        notify: bool,
         consent: str,
         doctor: str,
         office: str,
@@ -72,6 +78,7 @@ class Command(BaseCommand):
                 agenda_import.read(raw, name=file.name, told=told),
                 doctors=Doctor.objects.all(),
                 now=clock.now(),
+                notify=notify,
                 dry_run=dry_run,
             )
         if not dry_run:
