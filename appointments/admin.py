@@ -232,6 +232,23 @@ class HistoryInline(ScopedInline):
         return False
 
 
+class UnclosedFilter(admin.SimpleListFilter):
+    """Silence is not attendance: without a mark no follow-up goes out, and somebody has to set it."""
+
+    title = gettext_lazy("cierre")
+    parameter_name = "unclosed"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("1", gettext_lazy("Sin cerrar (pasaron hace un día o más)"))]
+
+    def queryset(
+        self, request: HttpRequest, queryset: models.QuerySet[Appointment]
+    ) -> models.QuerySet[Appointment]:
+        if self.value() != "1":
+            return queryset
+        return queryset & Appointment.objects.unclosed(clock.now())
+
+
 @admin.register(Appointment)
 class AppointmentAdmin(ScopedAdmin):
     form = AppointmentForm
@@ -240,6 +257,7 @@ class AppointmentAdmin(ScopedAdmin):
     list_display_links = ["when"]
     list_select_related = ["patient", "doctor", "office"]
     list_filter = [
+        UnclosedFilter,
         "status",
         "date",
         ("doctor", ScopedRelatedFilter),

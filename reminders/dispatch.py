@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
@@ -44,6 +45,7 @@ from reminders.models import DeliveryAttempt, ReminderDelivery, Reply
 from reminders.models.each import update_each
 from reminders.models.outgoing import OutgoingMessage, QueueQuerySet
 from reminders.outcomes import after_error, unknown_wait
+from reminders.spacing import Spacing
 from reminders.timeline import Reason
 
 logger = logging.getLogger(__name__)
@@ -57,12 +59,13 @@ MEANWHILE_SECONDS = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Lines:
-    """Who is next in the two queues."""
+    """Who is next in the two queues, and to whom was just written."""
 
     replies: Line[Reply] = field(default_factory=lambda: Line(Reply.objects.all(), fresh_seconds=0.1))
     deliveries: Line[ReminderDelivery] = field(
         default_factory=lambda: Line(ReminderDelivery.objects.all(), fresh_seconds=3)
     )
+    spacing: Spacing = field(default_factory=Spacing)
 
 
 def run(
@@ -173,7 +176,7 @@ def prepare(
     while len(calls) < seats and (answers := lines.replies.claim(seats - len(calls), now=now, room=room)):
         calls += _look(last_look.replies, answers, now)
     while len(calls) < seats and (due := lines.deliveries.claim(seats - len(calls), now=now, room=room)):
-        calls += _look(last_look.deliveries, due, now)
+        calls += _look(partial(last_look.deliveries, spacing=lines.spacing), due, now)
     return calls
 
 

@@ -29,6 +29,7 @@ from reminders.models.each import insert_each, update_each
 from reminders.models.outgoing import O, OutgoingMessage, QueueQuerySet
 from reminders.outcomes import after_error
 from reminders.reach import Reach
+from reminders.spacing import Spacing
 from reminders.taps import Word
 from reminders.timeline import Reason, ReminderType
 from reminders.visits import quiet_hours_of, why_void, words_of
@@ -61,14 +62,21 @@ class _Stop:
 _Decision = _Letter | _Stop
 
 
-def deliveries(claimed: Sequence[ReminderDelivery], *, now: datetime) -> list[Call]:
-    """The calls to make for claimed reminders; the others end here with their reason."""
+def deliveries(
+    claimed: Sequence[ReminderDelivery], *, now: datetime, spacing: Spacing | None = None
+) -> list[Call]:
+    """The calls to make for claimed reminders; the others end here with their reason, or wait.
+
+    ``spacing`` remembers to whom the batches before this one wrote.
+    """
     visits = _locked_visits(row.appointment_id for row in claimed)
     patients = _locked_patients(visits.values(), claimed)
     rows = _locked_rows(ReminderDelivery.objects.defer(*_UNREAD), claimed)
     # Read only now: what was committed while we waited for a lock counts.
     reaches = reach.of(list(patients.values()))
     preparations = _preparations_not_sent(rows)
+    with_later = _with_a_later_visit([visits[row.appointment_id] for row in rows if _is_check_up(row)], now)
+    spaced = spacing or Spacing()
     known = [*rows, *_others_that_may_speak(rows, now)]
     _attach("rule", known)
     siblings: dict[UUID, list[ReminderDelivery]] = defaultdict(list)
@@ -79,12 +87,20 @@ def deliveries(claimed: Sequence[ReminderDelivery], *, now: datetime) -> list[Ca
         visit = visits[row.appointment_id]
         others = [other for other in siblings[visit.pk] if other.pk != row.pk]
         its_reach = reaches[row.patient_id]
+        if _is_check_up(row) and visit.pk in with_later:
+            return _Stop.at(Status.SKIPPED, Reason.HAS_LATER_VISIT)
         if stop := _stop(row, visit, patients[row.patient_id], its_reach, others, now):
             return stop
+        if row.channel != timeline.SILENT_CHANNEL:
+            turn = spaced.turn(its_reach.addresses[row.channel], now)
+            if turn > now:
+                return _Stop(changes={"status": Status.PENDING, "next_attempt_at": turn})
         told = _as_known(row, visit, patients[row.patient_id])
         return _letter(row, told, its_reach, preparations.get(visit.pk), now)
 
-    return _carry_out([(row, _guarded(row, now, decide)) for row in rows], now)
+    # Of two for one number the nearer visit's goes first.
+    in_turn = sorted(rows, key=lambda row: visits[row.appointment_id].starts_at)
+    return _carry_out([(row, _guarded(row, now, decide)) for row in in_turn], now)
 
 
 def replies(claimed: Sequence[Reply], *, now: datetime) -> list[Call]:
@@ -248,6 +264,21 @@ def _as_known(row: ReminderDelivery, visit: Appointment, patient: Patient) -> Ap
     known.status = Appointment.Status.CANCELLED
     known.starts_at = row.useful_until
     return known
+
+
+def _is_check_up(row: ReminderDelivery) -> bool:
+    return row.reminder_type == ReminderType.CONTROL
+
+
+def _with_a_later_visit(visits: Sequence[Appointment], now: datetime) -> set[UUID]:
+    """Those whose patient has a visit to the same doctor ahead: nobody need call them in."""
+    if not visits:
+        return set()
+    ahead = Appointment.objects.open().filter(
+        doctor=OuterRef("doctor"), patient=OuterRef("patient"), starts_at__gt=now
+    )
+    asked = Appointment.objects.filter(pk__in=[visit.pk for visit in visits])
+    return set(asked.filter(Exists(ahead)).values_list("pk", flat=True))
 
 
 def _preparations_not_sent(rows: Sequence[ReminderDelivery]) -> dict[UUID, ReminderRule]:

@@ -432,3 +432,17 @@ def wait_until_somebody_waits() -> None:
             if cursor.fetchone() != (0,):
                 return
     raise AssertionError("nobody came to wait for the lock")
+
+
+def test_visits_of_which_nobody_said_how_they_went_are_a_list(client, ruiz, set_clock):
+    """Case E3: silence is not attendance."""
+    set_clock("2026-09-10T09:00")
+    forgotten = make_appointment(at="2026-09-17T10:00", doctor=ruiz)
+    done = make_appointment(at="2026-09-17T11:00", doctor=ruiz)
+    booking.complete(done, actor=booking.SYSTEM)
+    foreign = make_appointment(at="2026-09-17T10:00")
+    fresh = make_appointment(at="2026-09-17T12:00", doctor=ruiz)
+    set_clock("2026-09-18T10:30")
+    found = client.get(address("appointment", "changelist"), {"unclosed": "1"}).context["cl"].result_list
+    assert list(found) == [forgotten]
+    assert foreign not in found and fresh not in found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -18,11 +18,19 @@ from appointments import signals
 from appointments.access import ScopedQuerySet
 from appointments.models.people import Doctor, Office, Patient, Specialty
 
+UNCLOSED_AFTER = timedelta(days=1)
+"""How long after its end a visit of which nobody said how it went is left to the day's work."""
+
 
 class AppointmentQuerySet(ScopedQuerySet["Appointment"]):
     def open(self) -> AppointmentQuerySet:
         """Visits that are still expected to happen."""
         return self.filter(status__in=Appointment.OPEN)
+
+    def unclosed(self, now: datetime) -> AppointmentQuerySet:
+        """Visits that ended a day ago or longer, and of which nobody said whether they took place."""
+        under_way = [*Appointment.OPEN, Appointment.Status.IN_CONSULTATION]
+        return self.filter(status__in=under_way, ends_at__lte=now - UNCLOSED_AFTER)
 
     def overlapping(self, doctor: Doctor, starts_at: datetime, ends_at: datetime) -> AppointmentQuerySet:
         """The doctor's visits that the constraint ``appointment_no_overlap`` holds against these instants."""
