@@ -504,6 +504,11 @@ def say(
     if when is None:
         return _as_they_are(own, steps)
     promise, reason = when
+    if (reason is Reason.QUIET_HOURS or _kept_quiet(steps.channel, own, promise)) and (
+        inbox := steps.silently(obstacles)
+    ):
+        own = [row for row in own if row.channel == SILENT_CHANNEL]
+        steps, (promise, reason) = inbox, (reason and timing(SILENT_CHANNEL, own)) or (promise, None)
     failed = [row for row in own if row.status == "failed" and row.scheduled_for == promise]
     if failed:
         # It could not even be composed, or killed whoever tried.
@@ -562,6 +567,14 @@ def _speaks_for(row: Row, rule: Rule) -> bool:
     return row.rule == rule.key or (row.type, row.offset_minutes, row.offset_unit) == its_moment
 
 
+def _kept_quiet(channel: str, own: Iterable[Row], promise: datetime) -> bool:
+    """Whether the last look found that the channel cannot keep the promise outside of quiet hours."""
+    return any(
+        row.channel == channel and row.reason == Reason.QUIET_HOURS and row.scheduled_for == promise
+        for row in own
+    )
+
+
 def _is_settled(row: Row, promise: datetime) -> bool:
     """Whether this promise has come to its end already, so that planning must not revive it."""
     return row.scheduled_for == promise and (row.status == "expired" or row.reason in SETTLED)
@@ -604,6 +617,18 @@ class _Steps:
                 break
             unusable[channel] = obstacle
         return cls(rule=rule, starts_at=starts_at, unusable=unusable, channel=usable, in_place_of=in_place_of)
+
+    def silently(self, obstacles: Mapping[str, Reason | None]) -> _Steps | None:
+        """The way to the inbox, which wakes nobody; None where it cannot be taken."""
+        if self.channel == SILENT_CHANNEL or SILENT_CHANNEL not in self.rule.channels:
+            return None
+        noisy = {
+            channel: obstacles.get(channel, Reason.CHANNEL_OFF) or Reason.QUIET_HOURS
+            for channel in self.rule.channels
+            if channel != SILENT_CHANNEL
+        }
+        way = _Steps.of(self.rule, self.starts_at, {**obstacles, **noisy}, in_place_of=self.in_place_of)
+        return way if way.channel else None
 
     def rows(self, promise: datetime, reason: Reason | None) -> list[Planned]:
         """A row for each unusable step, and one for the first usable or the end."""

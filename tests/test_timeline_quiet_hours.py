@@ -179,3 +179,26 @@ def test_f7_as_a_plan():
         quiet=quiet_hours("22:30", "07:00", "Santiago"),
     )
     assert told(planned, "Santiago") == ["9h whatsapp 2026-04-05T07:00"]
+
+
+def test_the_inbox_takes_over_where_the_quiet_hours_leave_no_room():
+    """As B4, with a channel that wakes nobody."""
+    to_inbox = rule("2h", channels=("whatsapp", "email", "in_app"))
+    late = visit("2026-09-18T06:30", booked="2026-09-17T21:10")
+    reach = reachable(in_app=None)
+    planned = plan(late, to_inbox, reach=reach)
+    assert told(planned) == [
+        "2h whatsapp quiet_hours", "2h email quiet_hours", "2h in_app 2026-09-18T04:30",
+    ]  # fmt: skip
+    assert plan(late, to_inbox, reach=reach, rows=rows_of(planned, [to_inbox])) == planned
+
+
+def test_the_inbox_takes_over_what_the_last_look_kept_quiet():
+    """An outage until the night: the message would have gone by day."""
+    to_inbox = rule("2h", channels=("whatsapp", "in_app"))
+    early = visit("2026-09-18T07:15")
+    [planned] = plan(early, to_inbox, reach=reachable(in_app=None))
+    kept = rows_of([planned], [to_inbox], status="skipped", reason="quiet_hours")
+    again = plan(early, to_inbox, reach=reachable(in_app=None), rows=kept)
+    assert told(again) == ["2h whatsapp quiet_hours", "2h in_app 2026-09-17T20:45"]
+    assert plan(early, to_inbox, reach=reachable(in_app=None), rows=rows_of(again, [to_inbox])) == again
