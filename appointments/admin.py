@@ -172,6 +172,7 @@ class AppointmentForm(ModelForm):
             "duration_minutes",
             "modality",
             "video_url",
+            "instructions",
             "is_overbooked",
         ]
 

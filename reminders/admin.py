@@ -61,7 +61,7 @@ class ReminderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscr
         model = ReminderRule
         fields = (
             "doctor", "specialty", "reminder_type", "is_enabled", "offset_minutes", "offset_unit",
-            "subject_template", "body_template",
+            "fallback_after_minutes", "subject_template", "body_template",
         )  # fmt: skip
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -149,7 +149,10 @@ class ReminderRuleAdmin(ScopedAdmin):
             (
                 _("Por dónde"),
                 {
-                    "fields": selects_for(obj or ReminderRule()) if may_edit else ("channel_names",),
+                    "fields": (
+                        *(selects_for(obj or ReminderRule()) if may_edit else ("channel_names",)),
+                        "fallback_after_minutes",
+                    ),
                     "description": _("Va por el primer canal; por el siguiente, solo si no llega por ese."),
                 },
             ),

@@ -20,13 +20,14 @@ from reminders.models.delivery import (
     ReminderDeliveryQuerySet,
     Unreached,
 )
-from reminders.timeline import MINIMUM_LEAD, USEFUL_AFTER, Reason
+from reminders.timeline import MINIMUM_LEAD, USEFUL_AFTER, Reason, ReminderType
 from reminders.visits import why_void
 
 STAYS = timedelta(days=1)
 """How long after the visit, or after its use, a reminder that reached nobody is still shown."""
 KNOWN_WHEN_PLANNED = [Reason.NO_CHANNEL, Reason.QUIET_HOURS]
 
+_BEFORE = [*MINIMUM_LEAD, ReminderType.CAMBIO]
 _Status = ReminderDelivery.Status
 _ARRIVED = [_Status.SENT, _Status.DELIVERED, _Status.READ]
 _OPEN = [_Status.PENDING, _Status.SENDING, _Status.UNKNOWN]
@@ -55,7 +56,6 @@ def unreached(now: datetime) -> ReminderDeliveryQuerySet:
     )
     ended = (
         Unreached.objects.filter(_is_wanted(now), REACHED_NOBODY)
-        .filter(sequence=F("appointment__sequence"))
         .exclude(heard_since & Q(appointment__status=Appointment.Status.CONFIRMED))
         .exclude(Exists(may_arrive))
         .exclude(Exists(came_later))
@@ -66,18 +66,24 @@ def unreached(now: datetime) -> ReminderDeliveryQuerySet:
 
 
 def _is_wanted(now: datetime) -> Q:
-    """The rows of visits that still want a reminder of their type."""
+    """The rows of visits that still want a message of their type; a booking is nothing to call about."""
+    is_present = Q(sequence=F("appointment__sequence"))
     before = Q(
-        reminder_type__in=list(MINIMUM_LEAD),
+        is_present,
+        reminder_type__in=_BEFORE,
         appointment__status__in=[Appointment.Status.SCHEDULED, Appointment.Status.CONFIRMED],
         appointment__ends_at__gt=now - STAYS,
     )
     after = Q(
+        is_present,
         reminder_type__in=list(USEFUL_AFTER),
         appointment__status=Appointment.Status.COMPLETED,
         useful_until__gt=now - STAYS,
     )
-    return before | after
+    off = Q(is_present, appointment__status=Appointment.Status.CANCELLED) | ~Q(
+        patient=F("appointment__patient")
+    )
+    return before | after | Q(off, reminder_type=ReminderType.CANCELACION, useful_until__gt=now - STAYS)
 
 
 def why(row: ReminderDelivery) -> str:
@@ -107,7 +113,7 @@ _VERBS: Mapping[Answer, Callable[..., bool]] = {
 def answers_to(row: ReminderDelivery, now: datetime) -> list[Answer]:
     """What can be noted of the call: after its start a visit is neither confirmed nor called off."""
     visit = row.appointment
-    can_change = visit.starts_at > now and row.reminder_type in MINIMUM_LEAD
+    can_change = visit.starts_at > now and row.reminder_type in _BEFORE
     return [*([Answer.CONFIRMS, Answer.CANCELS] if can_change else []), Answer.HEARD]
 
 

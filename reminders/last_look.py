@@ -32,7 +32,7 @@ from reminders.reach import Reach
 from reminders.spacing import Spacing
 from reminders.taps import Word
 from reminders.timeline import Reason, ReminderType
-from reminders.visits import quiet_hours_of, why_void, words_of
+from reminders.visits import is_virtual, quiet_hours_of, why_void, words_of
 
 logger = logging.getLogger(__name__)
 Status = OutgoingMessage.Status
@@ -95,6 +95,13 @@ def deliveries(
             turn = spaced.turn(its_reach.addresses[row.channel], now)
             if turn > now:
                 return _Stop(changes={"status": Status.PENDING, "next_attempt_at": turn})
+        giving_up.set_deadlines(
+            row,
+            starts_at=row.useful_until if row.reminder_type in timeline.NOTICES else visit.starts_at,
+            now=now,
+            gives_receipts=get_channel(row.channel).gives_receipts,
+            is_extra=any(other.given_up_at and _moment(other) == _moment(row) for other in others),
+        )
         told = _as_known(row, visit, patients[row.patient_id])
         return _letter(row, told, its_reach, preparations.get(visit.pk), now)
 
@@ -223,13 +230,15 @@ def _letter(
     kind = ReminderType(row.reminder_type)
     values = words_of(visit, now=now)
     asks = kind in _ASKS and visit.status == Appointment.Status.SCHEDULED
+    bodies = _bodies(visit)
     message = Message(
         to=its_reach.addresses[row.channel],
         reference=row.reference,
         kind=kind,
         subject=_words(row.rule, kind, "subject_template", wording.DEFAULT_SUBJECTS, values),
-        text=_words(row.rule, kind, "body_template", wording.DEFAULT_BODIES, values),
+        text=_words(row.rule, kind, "body_template", bodies, values),
         values=values,
+        is_virtual=is_virtual(visit),
         buttons=_buttons(visit, kind, asks=asks),
         asks_to_confirm=asks,
         time_left=visit.starts_at - now,
@@ -245,13 +254,6 @@ def _letter(
             preferences_link=links.preferences_url(row),
             entry=calendar_file.entry_of(visit),
         )
-    giving_up.set_deadlines(
-        row,
-        starts_at=visit.starts_at,
-        now=now,
-        gives_receipts=channel.gives_receipts,
-        is_extra=any(other.given_up_at and _moment(other) == _moment(row) for other in others),
-    )
     return _Letter(message=message, payload=channel.payload(message))
 
 
@@ -403,12 +405,21 @@ def _words(
     values: Mapping[str, str],
 ) -> str:
     """The rule's words; ours, where a path around the form left words that cannot be filled."""
-    template = getattr(rule, field) or defaults[kind]
+    template = getattr(rule, field)
+    if template in ("", wording.DEFAULT_BODIES[kind]):
+        template = defaults[kind]
     try:
         return wording.render(template, values)
     except wording.BadTemplate:
         logger.error("rule id=%s has a bad %s; the default words go out", rule and rule.pk, field)
         return wording.render(defaults[kind], values)
+
+
+def _bodies(visit: Appointment) -> Mapping[ReminderType, str]:
+    """Our own words, which are others where there is no place to come to."""
+    return (
+        {**wording.DEFAULT_BODIES, **wording.VIRTUAL_BODIES} if is_virtual(visit) else wording.DEFAULT_BODIES
+    )
 
 
 # A change is asked about whatever the status: staff may have confirmed for the patient.
@@ -420,7 +431,7 @@ def _buttons(visit: Appointment, kind: ReminderType, *, asks: bool) -> tuple[But
     words = {
         ReminderType.CITA_PROXIMA: [Word.CONFIRM] * asks + [Word.RESCHEDULE, Word.CANCEL],
         ReminderType.PREPARACION: [Word.RESCHEDULE, Word.CANCEL],
-        ReminderType.LLEGADA: [Word.ARRIVED],
+        ReminderType.LLEGADA: [] if is_virtual(visit) else [Word.ARRIVED],
         ReminderType.RESERVA: [Word.RESCHEDULE, Word.CANCEL],
         ReminderType.CAMBIO: [Word.CONFIRM, Word.RESCHEDULE, Word.CANCEL],
     }
@@ -459,8 +470,8 @@ def _locked_visits(ids: Iterable[UUID]) -> dict[UUID, Appointment]:
             "cancelled_at",
         )
     )  # fmt: skip
-    _attach("office", visits)
-    _attach("doctor", visits)
+    for relation in ("office", "doctor", "specialty"):
+        _attach(relation, visits)
     return {visit.pk: visit for visit in visits}
 
 

@@ -19,7 +19,6 @@ from django.utils.translation import override
 
 from reminders import calendar_file, wording
 from reminders.channels.base import Message
-from reminders.timeline import ReminderType
 
 LANGUAGE = "es"
 """What patients read, whatever the language of whoever sets a sending off."""
@@ -78,21 +77,22 @@ def _words(message: Message) -> dict[str, Any]:
         "subject": message.subject,
         "text": message.text,
         "doctor": message.values.get("doctor", wording.VARIABLES["doctor"].if_empty),
-        "card": _card(message.values) if is_ahead else [],
+        "card": _card(message) if is_ahead else [],
         "link": message.visit_link if is_ahead else "",
         "link_says": _link_says(message),
         "preferences_link": message.preferences_link,
     }
 
 
-def _card(values: Mapping[str, str]) -> list[tuple[str, str]]:
+def _card(message: Message) -> list[tuple[str, str]]:
     """The visit at a glance: each line's name and what it says."""
+    values = message.values
     lines = [
         (_("Día"), _day(values.get("fecha", ""))),
         (_("Hora"), values.get("hora", "")),
         (_("Con"), values.get("doctor", "")),
-        (_("Lugar"), values.get("consultorio", "")),
-        (_("Dirección"), values.get("direccion", "")),
+        (_("Lugar"), _("Por videollamada") if message.is_virtual else values.get("consultorio", "")),
+        (_("Enlace") if message.is_virtual else _("Dirección"), values.get("direccion", "")),
     ]
     missing = {variable.if_empty for variable in wording.VARIABLES.values()} | {""}
     return [(name, said) for name, said in lines if said not in missing]
@@ -105,8 +105,6 @@ def _day(told: str) -> str:
 
 
 def _link_says(message: Message) -> str:
-    if message.kind == ReminderType.LLEGADA:
-        return _("Avisar que ya llegué")
     return _("Ver o confirmar mi cita") if message.asks_to_confirm else _("Ver mi cita")
 
 

@@ -16,6 +16,7 @@ from reminders.timeline import Planned, QuietHours, Reason, ReminderType, Row, R
 
 PAUSE = timedelta(minutes=3)
 """A change, or a cancellation, and its undo within this time cancel out (P11)."""
+JUST_NOW = timedelta(seconds=10)
 BY_THE_PATIENT = {"whatsapp", "email"}
 """Sources of changes that the patient made by a tap: they have had the direct answer."""
 BY_IMPORT = "import"
@@ -57,6 +58,8 @@ class History:
     """False for an import: the patient was told of the booking elsewhere, earlier."""
     told: Collection[tuple[int, int, bool]]
     """Version, patient, and whether it was a cancellation, of each notice that may have arrived."""
+    phoned: Collection[tuple[int, datetime]]
+    """Patient and instant of each call in which somebody told them of the visit."""
     since: Mapping[ReminderType, datetime]
     """From when on each kind of notice is given. One that is missing is not given at all."""
 
@@ -191,7 +194,7 @@ def _notice(history: History, change: _Change, patient: int) -> Notice | None:
     reason = None
     if not change.is_news:
         reason = Reason.UNDONE
-    elif version.source in BY_THE_PATIENT:
+    elif version.source in BY_THE_PATIENT or _was_on_the_phone(history, version, patient):
         reason = Reason.TOLD_DIRECTLY
     return Notice(
         type=change.type,
@@ -203,6 +206,11 @@ def _notice(history: History, change: _Change, patient: int) -> Notice | None:
         waits=change.type is not ReminderType.RESERVA or version.source == BY_IMPORT,
         reason=reason,
     )
+
+
+def _was_on_the_phone(history: History, version: Version, patient: int) -> bool:
+    """Whether the change was made while somebody had the patient on the phone."""
+    return any(who == patient and abs(at - version.at) < JUST_NOW for who, at in history.phoned)
 
 
 def plan(

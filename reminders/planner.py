@@ -250,8 +250,10 @@ class Desk:
             told={
                 (row.sequence, row.patient_id, row.reminder_type == ReminderType.CANCELACION)
                 for row in rows
-                if row.reminder_type in NOTICES and row.called_at and row.status in _MAY_HAVE_ARRIVED
+                if row.reminder_type in NOTICES
+                and (row.told_by_phone_at or (row.called_at and row.status in _MAY_HAVE_ARRIVED))
             },
+            phoned=[(row.patient_id, row.told_by_phone_at) for row in rows if row.told_by_phone_at],
             since=since,
         )
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime
+from functools import partial
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
 
 from appointments.models import Appointment, Patient
-from reminders import timeline, wording
+from reminders import links, timeline, wording
 from reminders.models import ReminderDelivery
 from reminders.timeline import Reason, ReminderType
 
@@ -60,23 +61,47 @@ def quiet_hours_of(appointment: Appointment, patient: Patient | None = None) -> 
     Of the visit's patient, or of another whom it concerns.
     """
     start, end = settings.REMINDER_QUIET_HOURS
-    zone, patient = appointment.office.zone, patient or appointment.patient
-    if patient.time_zone:
-        try:
-            zone = ZoneInfo(patient.time_zone)
-        except (ZoneInfoNotFoundError, ValueError):
-            logger.error("patient id=%s has no zone that exists; the office's counts", patient.pk)
+    zone = _own_zone(patient or appointment.patient) or appointment.office.zone
     return timeline.QuietHours(start=start, end=end, zone=zone)
 
 
-def words_of(appointment: Appointment, *, now: datetime) -> dict[str, str]:
+def words_of(appointment: Appointment, *, now: datetime) -> wording.Words:
     """What each variable of a text says about the visit, in a message that leaves at ``now``."""
-    return wording.values(
+    doctor, office = appointment.doctor, appointment.office
+    facts = wording.Facts(
         patient_name=appointment.patient.full_name,
-        doctor=str(appointment.doctor),
-        office=appointment.office.name,
-        address=appointment.office.address,
+        doctor=str(doctor),
+        title=doctor.title,
+        specialty=appointment.specialty.name if appointment.specialty else "",
+        office=office.name,
+        address=office.address,
+        instructions=appointment.instructions,
+        is_virtual=is_virtual(appointment),
+        video_url=appointment.video_url,
+        link=partial(links.visit_url, appointment),
         starts_at=appointment.starts_at,
-        zone=appointment.office.zone,
-        now=now,
+        zone=office.zone,
+        own_zone=_own_zone(appointment.patient),
     )
+    return wording.values(facts, now=now)
+
+
+def is_virtual(appointment: Appointment) -> bool:
+    """Whether the visit is a video call, without a place to go to."""
+    return appointment.modality == Appointment.Modality.VIRTUAL
+
+
+def other_clock(appointment: Appointment) -> str:
+    """The place whose clocks are meant, where the patient's own show another time; else empty."""
+    own = _own_zone(appointment.patient)
+    return wording.other_clock(appointment.starts_at, appointment.office.zone, own)
+
+
+def _own_zone(patient: Patient) -> ZoneInfo | None:
+    if not patient.time_zone:
+        return None
+    try:
+        return ZoneInfo(patient.time_zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        logger.error("patient id=%s has no zone that exists; the office's counts", patient.pk)
+        return None

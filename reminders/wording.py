@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -31,7 +31,9 @@ class Variable:
     label: str | Promise
     example: str
     if_empty: str = ""
-    """What a patient reads where the value is missing; empty where it never is."""
+    """What a patient reads where the value is missing; empty where it never is, or nothing is best."""
+    is_clinical: bool = False
+    """Whether it tells why the patient comes: nothing for a screen that others see."""
 
 
 VARIABLES = {
@@ -67,10 +69,42 @@ VARIABLES = {
             example="Av. Principal de Las Mercedes",
             if_empty="la dirección habitual",
         ),
+        Variable(
+            name="titulo",
+            label=gettext_lazy("título del médico, solo"),
+            example="Dra.",
+        ),
+        Variable(
+            name="especialidad",
+            label=gettext_lazy("especialidad de la cita"),
+            example="Cardiología",
+            if_empty="consulta",
+            is_clinical=True,
+        ),
+        Variable(
+            name="indicaciones",
+            label=gettext_lazy("indicaciones escritas en la cita"),
+            example="Venga en ayunas",
+            if_empty="las que le dio su médico",
+            is_clinical=True,
+        ),
+        Variable(
+            name="enlace",
+            label=gettext_lazy("enlace a la página de la cita"),
+            example="https://citas.example/cita/…/",
+        ),
+        Variable(
+            name="enlace_video",
+            label=gettext_lazy("enlace de la videollamada"),
+            example="https://video.example/sala",
+            if_empty="el enlace que le enviará el consultorio",
+        ),
     )
 }
+VIDEO_CALL = "videollamada"
+"""What stands for the place of a visit that has none."""
 
-DEFAULT_SUBJECTS: Mapping[ReminderType, str] = {
+DEFAULT_SUBJECTS: dict[ReminderType, str] = {
     ReminderType.PREPARACION: "Antes de su cita con {doctor}",
     ReminderType.CITA_PROXIMA: "Su cita con {doctor}: {fecha}, {hora}",
     ReminderType.LLEGADA: "Le esperamos {fecha}, {hora}",
@@ -80,7 +114,7 @@ DEFAULT_SUBJECTS: Mapping[ReminderType, str] = {
     ReminderType.CAMBIO: "Su cita cambió: ahora es {fecha}, {hora}",
     ReminderType.CANCELACION: "Su cita con {doctor} fue cancelada",
 }
-DEFAULT_BODIES: Mapping[ReminderType, str] = {
+DEFAULT_BODIES: dict[ReminderType, str] = {
     ReminderType.PREPARACION: (
         "Hola, {nombre}. Su cita con {doctor} es {fecha}, {hora}, en {consultorio}.\n\n"
         "Si le dieron indicaciones para prepararse, téngalas presentes desde ahora. "
@@ -123,6 +157,38 @@ DEFAULT_BODIES: Mapping[ReminderType, str] = {
     ),
 }
 
+# In the place of those above, where the visit is a video call and the rule has no words of its own.
+VIRTUAL_BODIES: dict[ReminderType, str] = {
+    ReminderType.PREPARACION: (
+        "Hola, {nombre}. Su videollamada con {doctor} es {fecha}, {hora}.\n\n"
+        "Si le dieron indicaciones para prepararse, téngalas presentes desde ahora. "
+        "Si tiene alguna duda, escríbanos o llámenos: con gusto le ayudamos."
+    ),
+    ReminderType.CITA_PROXIMA: (
+        "Hola, {nombre}. Le recordamos su cita con {doctor}, por videollamada.\n\n"
+        "Cuándo: {fecha}, {hora}\n"
+        "Para entrar: {enlace_video}\n\n"
+        "Si no puede, avísenos, por favor, y le ayudamos a buscar otro día."
+    ),
+    ReminderType.LLEGADA: (
+        "Hola, {nombre}. Su videollamada con {doctor} comienza {fecha}, {hora}.\n\n"
+        "Para entrar: {enlace_video}\n\n"
+        "Busque un lugar tranquilo y con buena señal, por favor."
+    ),
+    ReminderType.RESERVA: (
+        "Hola, {nombre}. Su cita con {doctor}, por videollamada, quedó reservada.\n\n"
+        "Cuándo: {fecha}, {hora}\n"
+        "Para entrar: {enlace_video}\n\n"
+        "Si no puede, avísenos, por favor, y le ayudamos a buscar otro día."
+    ),
+    ReminderType.CAMBIO: (
+        "Hola, {nombre}. Su cita con {doctor} cambió. Ahora es por videollamada, así:\n\n"
+        "Cuándo: {fecha}, {hora}\n"
+        "Para entrar: {enlace_video}\n\n"
+        "¿Podrá? Si no, avísenos, por favor, y le ayudamos a buscar otro día."
+    ),
+}
+
 _WEEKDAYS = ("lunes", "martes", "miércoles", "jueves", "viernes", "sábado", "domingo")
 _MONTHS = (
     *("enero", "febrero", "marzo", "abril", "mayo", "junio"),
@@ -147,12 +213,22 @@ class UnknownVariable(BadTemplate):
         super().__init__(sentence % {"name": name, "nearest": nearest, "known": known})
 
 
-def check(template: str) -> None:
-    """Raise BadTemplate unless the text can be filled for every patient."""
+def check(template: str, *, is_seen_by_others: bool = False) -> None:
+    """Raise BadTemplate unless the text can be filled for every patient.
+
+    ``is_seen_by_others``: it shows on a locked screen, so it may not say why the patient comes.
+    """
     if not clean(template):
         raise BadTemplate(_("El texto está vacío."))
-    for _literal, _name in _pieces(template):
-        pass
+    for _literal, name in _pieces(template):
+        if is_seen_by_others and name and VARIABLES[name].is_clinical:
+            raise BadTemplate(
+                _(
+                    "El asunto se ve en la pantalla bloqueada del teléfono: no puede llevar {%(name)s}. "
+                    "Escríbala en el texto."
+                )
+                % {"name": name}
+            )
     # Right as literal braces, but nobody wants a patient to read them.
     if doubled := re.search(r"(?<!\{)\{\{\s*(\w+)\s*\}\}(?!\})", template):
         name = _nearest(doubled[1])
@@ -199,29 +275,74 @@ def _nearest(name: str) -> str:
     return next(iter(difflib.get_close_matches(plain, VARIABLES, n=1)), "")
 
 
-def values(
-    *,
-    patient_name: str,
-    doctor: str,
-    office: str,
-    address: str,
-    starts_at: datetime,
-    zone: ZoneInfo,
-    now: datetime,
-) -> dict[str, str]:
-    """What each variable says in a message that leaves now; none is ever empty.
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What the words of a message tell of a visit."""
 
-    ``zone`` is that of the place of care: day and hour are told as they are there.
-    """
+    patient_name: str
+    doctor: str
+    title: str = ""
+    specialty: str = ""
+    office: str = ""
+    address: str = ""
+    instructions: str = ""
+    is_virtual: bool = False
+    video_url: str = ""
+    link: Callable[[], str] = str
+    """Gives the address of the visit's page; asked only where a text names it, for it costs a signature."""
+    starts_at: datetime
+    zone: ZoneInfo
+    """That of the place of care: day and hour are told as they are there."""
+    own_zone: ZoneInfo | None = None
+    """The patient's, where it is known."""
+
+
+class Words(dict[str, str]):
+    """What each variable says; none is ever missing."""
+
+    def __init__(self, known: Mapping[str, str], link: Callable[[], str]) -> None:
+        super().__init__(known)
+        self._link = link
+
+    def __missing__(self, name: str) -> str:
+        if name != "enlace":
+            raise KeyError(name)
+        self[name] = self._link()
+        return self[name]
+
+
+def values(facts: Facts, *, now: datetime) -> Words:
+    """What each variable says in a message that leaves now."""
     raw = {
-        "nombre": patient_name,
-        "doctor": doctor,
-        "fecha": _day(starts_at, zone, now),
-        "hora": _hour(starts_at, zone),
-        "consultorio": office,
-        "direccion": address,
+        "nombre": facts.patient_name,
+        "doctor": facts.doctor,
+        "fecha": _day(facts.starts_at, facts.zone, now),
+        "hora": _hour_there(facts),
+        "consultorio": VIDEO_CALL if facts.is_virtual else facts.office,
+        "direccion": facts.video_url if facts.is_virtual else facts.address,
+        "titulo": facts.title,
+        "especialidad": facts.specialty,
+        "indicaciones": facts.instructions,
+        "enlace_video": facts.video_url if facts.is_virtual else "",
     }
-    return {name: clean(value) or VARIABLES[name].if_empty for name, value in raw.items()}
+    known = {name: clean(value) or VARIABLES[name].if_empty for name, value in raw.items()}
+    if facts.is_virtual and not facts.video_url:
+        known["direccion"] = known["enlace_video"]
+    return Words(known, facts.link)
+
+
+def other_clock(starts_at: datetime, zone: ZoneInfo, own: ZoneInfo | None) -> str:
+    """``hora de Caracas``, where the patient's own clocks show another time; else empty."""
+    if own is None or own.key == zone.key:
+        return ""
+    if starts_at.astimezone(own).utcoffset() == starts_at.astimezone(zone).utcoffset():
+        return ""
+    return f"hora de {zone.key.rpartition('/')[2].replace('_', ' ')}"
+
+
+def _hour_there(facts: Facts) -> str:
+    hour, whose = _hour(facts.starts_at, facts.zone), other_clock(facts.starts_at, facts.zone, facts.own_zone)
+    return f"{hour} ({whose})" if whose else hour
 
 
 def when(starts_at: datetime, zone: ZoneInfo, now: datetime) -> str:

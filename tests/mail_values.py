@@ -17,14 +17,14 @@ ADDRESS = f"ana.{MARK}@example.com"
 START = caracas("2026-09-17T10:00")
 
 
-def make_values(*, now: datetime = START - timedelta(days=1), **fields: str) -> dict[str, str]:
-    said = {
+def make_values(*, now: datetime = START - timedelta(days=1), **fields: Any) -> dict[str, str]:
+    said: dict[str, Any] = {
         "patient_name": f"Ana {MARK}",
         "doctor": "Dra. Carmen Ruiz",
         "office": "Torre Médica, piso 3",
         "address": "Av. Principal de Las Mercedes",
     }
-    return wording.values(**(said | fields), starts_at=START, zone=CARACAS, now=now)
+    return wording.values(wording.Facts(**(said | fields), starts_at=START, zone=CARACAS), now=now)
 
 
 def make_message(**fields: Any) -> Message:

@@ -219,3 +219,8 @@ def test_the_history_says_that_the_channels_changed(at_the_desk, doctor):
     change(at_the_desk, rule, first_channel="email")
     history = at_the_desk.get(reverse("admin:reminders_reminderrule_history", args=[rule.pk]))
     assert "Primer canal" in history.content.decode()
+
+
+def test_how_long_a_message_may_stay_unread_is_part_of_the_rule(at_the_desk, doctor):
+    add(at_the_desk, doctor, first_channel="whatsapp", second_channel="email", fallback_after_minutes="240")
+    assert ReminderRule.objects.get(doctor=doctor).fallback_after_minutes == 240

@@ -265,3 +265,24 @@ def test_the_command_plans_sends_what_is_due_and_says_how_many(outbox, set_clock
         assert f"{sent} calls started." in capsys.readouterr().out
     assert ["mañana, " in message.text for message in outbox] == [True, False]
     assert "hoy, jueves 17 de septiembre" in outbox[1].text
+
+
+@pytest.mark.parametrize("own_words", ["", "Nos vemos en {consultorio}: {enlace_video}"])
+def test_a_reminder_of_a_video_call_says_how_to_enter_and_names_no_street(outbox, own_words):
+    visit = make_appointment(at=soon(3), modality="virtual", video_url="https://video.example/sala")
+    [rule] = only_rules(-120, body_template=own_words)
+    make_delivery(appointment=visit, rule=rule)
+    send()
+    [message] = outbox
+    assert "videollamada" in message.text and "https://video.example/sala" in message.text
+    assert visit.office.name not in message.text
+    assert message.is_virtual
+
+
+def test_nobody_is_asked_to_say_that_they_have_arrived_at_a_video_call(outbox):
+    visit = make_appointment(at=soon(3), modality="virtual", video_url="https://video.example/sala")
+    [rule] = only_rules(-20, reminder_type="llegada", offset_unit="minutes", body_template="")
+    make_delivery(appointment=visit, rule=rule, reminder_type="llegada", offset_minutes=-20)
+    send()
+    assert outbox[0].buttons == ()
+    assert "avísenos" not in outbox[0].text

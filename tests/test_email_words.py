@@ -49,7 +49,7 @@ def test_the_card_leaves_out_what_is_not_known():
     [
         ({}, "Ver o confirmar mi cita"),
         ({"asks_to_confirm": False}, "Ver mi cita"),
-        ({"kind": ReminderType.LLEGADA}, "Avisar que ya llegué"),
+        ({"kind": ReminderType.LLEGADA, "asks_to_confirm": False}, "Ver mi cita"),
     ],
 )
 def test_a_button_leads_to_the_patients_page(fields, says):
@@ -139,3 +139,12 @@ def test_it_reads_well_on_a_phone_and_at_a_desk(page):
     assert page.get_by_role("link", name="Ver o confirmar mi cita").is_visible()
     assert not scrolls_sideways(page)
     assert serious_faults(page) == []
+
+
+def test_a_video_call_has_a_link_and_no_street():
+    values = make_values(is_virtual=True, video_url="https://video.example/sala")
+    written = letter.write(make_message(values=values, is_virtual=True, text="Hola."))
+    assert "Lugar: Por videollamada" in written["text"]
+    assert "Enlace: https://video.example/sala" in written["text"]
+    assert "Torre" not in written["text"] + written["html"]
+    assert "Dirección" not in written["text"] + written["html"]

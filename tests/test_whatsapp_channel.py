@@ -74,6 +74,39 @@ def test_the_template_says_what_kind_it_is_when_and_whether_we_ask(
     assert body["template"]["language"] == {"code": "es"}
 
 
+def parameters(body: dict[str, Any]) -> dict[str, str]:
+    return {item["parameter_name"]: item["text"] for item in body["template"]["components"][0]["parameters"]}
+
+
+def test_of_a_video_call_the_template_names_the_link_in_the_place_of_the_office() -> None:
+    link = "https://video.example/sala"
+    values = VALUES | {"consultorio": "videollamada", "enlace_video": link}
+    filled = parameters(WhatsAppChannel().payload(message(values=values, is_virtual=True)))
+    assert filled["consultorio"] == f"videollamada: {link}"
+    arrival = WhatsAppChannel().payload(message(kind="llegada", values=values, is_virtual=True))
+    assert arrival["template"]["name"] == "appointment_arrival_virtual"
+    assert parameters(arrival)["enlace_video"] == link
+
+
+def test_a_link_that_would_be_cut_is_left_out() -> None:
+    values = VALUES | {"consultorio": "videollamada", "enlace_video": f"https://video.example/{'x' * 150}"}
+    filled = parameters(WhatsAppChannel().payload(message(values=values, is_virtual=True)))
+    assert filled["consultorio"] == "videollamada"
+
+
+@pytest.mark.parametrize("kind", ["reserva", "cambio"])
+def test_instructions_that_come_too_late_for_their_reminder_stand_whole_in_the_notice(kind: str) -> None:
+    said = "Venga en ayunas.\n" + "Traiga sus exámenes. " * 20
+    body = WhatsAppChannel().payload(message(kind=kind, preparation=said))
+    assert body["template"]["name"].endswith("_preparation")
+    assert parameters(body)["preparacion"] == " ".join(said.split())
+
+
+def test_instructions_longer_than_meta_takes_are_cut() -> None:
+    body = WhatsAppChannel().payload(message(kind="reserva", preparation="Traiga sus exámenes. " * 100))
+    assert len("".join(parameters(body).values())) < 1_024
+
+
 def test_the_body_fills_the_variables_in_the_templates_order_and_each_button() -> None:
     buttons = tuple(Button(title=word, payload=f"{word}_1") for word in ("A", "B", "C"))
     words, *taps = WhatsAppChannel().payload(message(buttons=buttons))["template"]["components"]

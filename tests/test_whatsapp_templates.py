@@ -26,7 +26,7 @@ FILES = sorted((Path(__file__).parent.parent / "templates" / "whatsapp").glob("*
 BODIES = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FILES}
 NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
 
-VARIABLES = {"nombre", "doctor", "fecha", "hora", "consultorio", "direccion", "preparacion"}
+VARIABLES = {"nombre", "doctor", "fecha", "hora", "consultorio", "direccion", "preparacion", "enlace_video"}
 HOURS_BEFORE = 3600
 DAY_BEFORE = 43200
 PLAN = {
@@ -36,6 +36,7 @@ PLAN = {
     "appointment_reminder_2h_confirmed": (HOURS_BEFORE, ["Reagendar", "Cancelar"]),
     "appointment_preparation": (DAY_BEFORE, ["Reagendar", "Cancelar"]),
     "appointment_arrival": (HOURS_BEFORE, ["Ya llegué"]),
+    "appointment_arrival_virtual": (HOURS_BEFORE, []),
     "appointment_follow_up": (DAY_BEFORE, []),
     "appointment_check_up": (DAY_BEFORE, []),
     "appointment_booked": (DAY_BEFORE, ["Reagendar", "Cancelar"]),
@@ -305,7 +306,7 @@ def test_a_refused_template_is_told_in_metas_words_and_the_others_go_on(meta: Me
         "appointment_arrival: Meta la rechazó (código 2388299). "
         "(texto inventado) hay una variable al principio o al final"
     )
-    assert said[1].startswith("appointment_booked: no llegó la respuesta de Meta.")
+    assert said[1].startswith("appointment_arrival_virtual: no llegó la respuesta de Meta.")
     assert Template.objects.count() == len(PLAN) - 2
 
 

@@ -1,6 +1,7 @@
 """Messages in words that cannot embarrass: variables, days and hours as they are said."""
 
 from datetime import UTC, datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -15,15 +16,16 @@ from tests.timeline_values import ZONES, at
 EXAMPLES = {variable.name: variable.example for variable in wording.VARIABLES.values()}
 
 
-def values(start: str = "2026-09-17T10:00", now: str = "2026-09-16T10:00", **words: str) -> dict[str, str]:
+def values(start: str = "2026-09-17T10:00", now: str = "2026-09-16T10:00", **words: Any) -> wording.Words:
     place = start.partition(" ")[2] or "Caracas"
-    people = {
+    people: dict[str, Any] = {
         "patient_name": "Ana Pérez",
         "doctor": "Dra. Carmen Ruiz",
         "office": "Torre",
         "address": "Av. 5",
     }
-    return wording.values(**{**people, **words}, starts_at=at(start), zone=ZONES[place], now=at(now))
+    facts = wording.Facts(**{**people, **words}, starts_at=at(start), zone=ZONES[place])
+    return wording.values(facts, now=at(now))
 
 
 DAYS = [
@@ -219,11 +221,78 @@ def test_the_default_words_read_well_for_everybody(kind, words):
         assert not any(ugly in text for ugly in ("  ", " .", " ,", "..", "el el ", "en en "))
 
 
+@pytest.mark.parametrize("kind", list(wording.VIRTUAL_BODIES))
+@pytest.mark.parametrize("video_url", ["https://video.example/sala", ""])
+def test_the_words_for_a_video_call_name_its_link_and_no_place(kind, video_url):
+    filling = values(office="Torre Médica", address="Av. 5", is_virtual=True, video_url=video_url)
+    text = wording.render(wording.VIRTUAL_BODIES[kind], filling)
+    assert "videollamada" in text
+    assert "Torre" not in text and "Av. 5" not in text and "llegue" not in text
+    if "{enlace_video}" in wording.VIRTUAL_BODIES[kind]:
+        assert (video_url or "el enlace que le enviará el consultorio") in text
+
+
+def test_a_doctors_own_words_name_the_video_call_in_the_place_of_the_office():
+    filling = values(office="Torre", is_virtual=True, video_url="https://video.example/sala")
+    assert wording.render("En {consultorio} ({direccion}).", filling) == (
+        "En videollamada (https://video.example/sala)."
+    )
+
+
+ABROAD = [
+    ("Caracas", "10:00 a. m."),
+    ("Madrid", "10:00 a. m. (hora de Caracas)"),
+    ("NewYork", "10:00 a. m."),  # in September four hours behind, as Caracas
+]
+
+
+@pytest.mark.parametrize(("zone", "said"), ABROAD)
+def test_the_hour_names_the_place_where_the_patients_own_clocks_show_another(zone, said):
+    assert values(own_zone=ZONES[zone])["hora"] == said
+
+
+def test_in_winter_new_york_is_another_hour():
+    winter = values("2026-12-17T10:00", "2026-12-16T10:00", own_zone=ZONES["NewYork"])
+    assert winter["hora"] == "10:00 a. m. (hora de Caracas)"
+
+
+def test_the_link_is_made_only_for_a_text_that_names_it():
+    made = []
+    filling = values(link=lambda: made.append("x") or "https://citas.example/cita/x/")
+    wording.render("Hola, {nombre}.", filling)
+    assert not made
+    assert wording.render("Vea {enlace}", filling) == "Vea https://citas.example/cita/x/"
+
+
+@pytest.mark.parametrize("name", ["especialidad", "indicaciones"])
+def test_a_subject_does_not_say_on_a_locked_screen_why_the_patient_comes(name):
+    template = f"Su cita: {{{name}}}"
+    wording.check(template)
+    with pytest.raises(wording.BadTemplate, match="pantalla bloqueada"):
+        wording.check(template, is_seen_by_others=True)
+
+
+def test_the_words_that_ship_tell_nobody_why_the_patient_comes():
+    clinical = {f"{{{variable.name}}}" for variable in wording.VARIABLES.values() if variable.is_clinical}
+    shipped = [
+        *wording.DEFAULT_SUBJECTS.values(),
+        *wording.DEFAULT_BODIES.values(),
+        *wording.VIRTUAL_BODIES.values(),
+    ]
+    assert not any(name in text for name in clinical for text in shipped)
+
+
+def test_a_doctor_without_a_title_leaves_no_hole():
+    assert wording.render("Con {titulo} Carmen Ruiz, {especialidad}.", values(title="")) == (
+        "Con Carmen Ruiz, consulta."
+    )
+
+
 def test_every_variable_is_explained_to_the_doctor():
     for variable in wording.VARIABLES.values():
         assert str(variable.label)
         assert wording.render(f"{{{variable.name}}}", EXAMPLES) == variable.example
-    assert set(values()) == set(wording.VARIABLES)
+    assert set(values()) | {"enlace"} == set(wording.VARIABLES)
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,16 @@ class Appointment(models.Model):
         _("modalidad"), max_length=10, choices=Modality.choices, default=Modality.IN_PERSON
     )
     video_url = models.URLField(_("enlace de la videollamada"), blank=True)
+    instructions = models.TextField(
+        _("indicaciones"),
+        blank=True,
+        db_default="",
+        max_length=600,
+        help_text=_(
+            "Lo que el paciente debe saber antes de venir, por ejemplo: «en ayunas desde la medianoche». "
+            "Sale donde el texto de una regla dice {indicaciones}."
+        ),
+    )
     status = models.CharField(_("estado"), max_length=20, choices=Status.choices, default=Status.SCHEDULED)
     is_overbooked = models.BooleanField(
         _("sobrecupo"), default=False, help_text=_("Puede coincidir con otra cita del mismo médico.")

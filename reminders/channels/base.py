@@ -42,6 +42,8 @@ class Message:
     """The variables of the text, for channels that fill a template of their own."""
     buttons: tuple[Button, ...] = ()
     asks_to_confirm: bool = False
+    is_virtual: bool = False
+    """That the visit is a video call."""
     time_left: timedelta = timedelta(0)
     """From the sending to the start of the visit."""
     in_answer_to: str = ""

@@ -39,7 +39,7 @@ TEMPLATES: Mapping[str, tuple[str, ...]] = {
         "appointment_reminder_2h", "appointment_reminder_2h_confirmed",
     ),
     ReminderType.PREPARACION: ("appointment_preparation",),
-    ReminderType.LLEGADA: ("appointment_arrival",),
+    ReminderType.LLEGADA: ("appointment_arrival", "appointment_arrival_virtual"),
     ReminderType.SEGUIMIENTO: ("appointment_follow_up",),
     ReminderType.CONTROL: ("appointment_check_up",),
     ReminderType.RESERVA: ("appointment_booked", "appointment_booked_preparation"),
@@ -71,7 +71,7 @@ class WhatsAppChannel(Channel):
         template = _template_for(message)
         if template is None:
             raise ValueError(f"No template says {message.kind}.")
-        values = {**message.values, PREPARATION: message.preparation}
+        values = {**message.values, "consultorio": _place(message), PREPARATION: message.preparation}
         return template_message(
             to=message.to,
             name=template.name,
@@ -79,7 +79,7 @@ class WhatsAppChannel(Channel):
             parameters={name: values[name] for name in template.parameters},
             payloads=[button.payload for button in message.buttons],
             reference=message.reference,
-            limits={PREPARATION: _room_left(template, message.values)},
+            limits={PREPARATION: _room_left(template, values)},
         )
 
     def withheld(self, messages: Sequence[Message]) -> Mapping[str, Reason]:
@@ -136,10 +136,21 @@ def _template_for(message: Message) -> StandardTemplate | None:
     name = TEMPLATES.get(message.kind, ("",))[0]
     if message.preparation:
         name = f"{name}_preparation"
+    elif message.kind == ReminderType.LLEGADA and message.is_virtual:
+        name = f"{name}_virtual"
     elif message.kind == ReminderType.CITA_PROXIMA:
         name = "appointment_reminder_24h" if message.time_left > LONG_LEAD else "appointment_reminder_2h"
         name = name if message.asks_to_confirm else f"{name}_confirmed"
     return standard_templates().get(name)
+
+
+def _place(message: Message) -> str:
+    """Where the visit is; of a video call its address, unless that would be cut."""
+    place = message.values["consultorio"]
+    if not message.is_virtual:
+        return place
+    whole = f"{place}: {message.values['enlace_video']}"
+    return whole if len(whole) <= PARAMETER_LIMIT else place
 
 
 def _room_left(template: StandardTemplate, values: Mapping[str, str]) -> int:

@@ -83,8 +83,10 @@ class ReminderRule(models.Model):
         _("texto"),
         blank=True,
         help_text=_(
-            "Puede usar {nombre}, {doctor}, {fecha}, {hora}, {consultorio} y {direccion}. Vacío: las "
-            "palabras de siempre. WhatsApp no usa este texto, sino el de su plantilla aprobada por Meta."
+            "Puede usar {nombre}, {doctor}, {titulo}, {especialidad}, {fecha}, {hora}, {consultorio}, "
+            "{direccion}, {indicaciones}, {enlace} y {enlace_video}. Vacío: las palabras de siempre, que son "
+            "otras si la cita es por videollamada. WhatsApp no usa este texto, sino el de su plantilla "
+            "aprobada por Meta."
         ),
     )
     in_force_since = models.DateTimeField(
@@ -178,7 +180,7 @@ class ReminderRule(models.Model):
             template = getattr(self, field)
             try:
                 if template:
-                    wording.check(template)
+                    wording.check(template, is_seen_by_others=field == "subject_template")
             except wording.BadTemplate as error:
                 errors[field] = str(error)
         if len(set(self.channels)) < len(self.channels):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.urls import reverse
-from django.utils.translation import gettext as _
 
 from appointments import names, phones
 from appointments.models import Appointment
-from reminders import links, wording
+from reminders import links, visits, wording
 
 Status = Appointment.Status
 
@@ -33,14 +31,14 @@ def can_cancel(visit: Appointment, *, now: datetime) -> bool:
 def of(visit: Appointment, *, is_stale: bool, now: datetime) -> dict[str, object]:
     """What the templates fill in. ``is_stale``: the link was made for an earlier version."""
     office = visit.office
-    is_virtual = visit.modality == Appointment.Modality.VIRTUAL
+    is_virtual = visits.is_virtual(visit)
     token = links.visit_token(visit)
     return {
         "name": _first_name(visit),
         "doctor": wording.clean(str(visit.doctor)) or wording.VARIABLES["doctor"].if_empty,
         "day": wording.day(visit.starts_at, office.zone, now),
         "at": wording.at(visit.starts_at, office.zone),
-        "zone": _zone_to_name(visit),
+        "zone": visits.other_clock(visit),
         "office": wording.clean(office.name),
         "address": "" if is_virtual else wording.clean(office.address),
         "map_url": "" if is_virtual else _web(office.map_url),
@@ -63,20 +61,6 @@ def _first_name(visit: Appointment) -> str:
     """The rest of the name is nobody's business who looks over a shoulder."""
     words = names.tidy(wording.clean(visit.patient.full_name)).split()
     return words[0] if words else ""
-
-
-def _zone_to_name(visit: Appointment) -> str:
-    """The place whose clocks are meant, where the patient's own show another time; else empty."""
-    zone = visit.patient.time_zone
-    try:
-        own = ZoneInfo(zone) if zone else visit.office.zone
-    except (ZoneInfoNotFoundError, ValueError):
-        return ""
-    there = visit.office.zone
-    if visit.starts_at.astimezone(own).utcoffset() == visit.starts_at.astimezone(there).utcoffset():
-        return ""
-    city = there.key.rpartition("/")[2].replace("_", " ")
-    return _("hora de %(city)s") % {"city": city}
 
 
 def _dial(phone: str) -> str:
