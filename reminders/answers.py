@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from appointments.models import Appointment
 from reminders import wording
 from reminders.models import Reply
-from reminders.visits import words_of
+from reminders.visits import other_clock, words_of
 
 Says = Reply.Says
 Status = Appointment.Status
@@ -47,7 +47,7 @@ def text(says: str, visit: Appointment, *, now: datetime) -> str:
     facts = {
         "name": words["nombre"],
         "doctor": words["doctor"],
-        "when": wording.when(visit.starts_at, visit.office.zone, now),
+        "when": wording.when(visit.starts_at, visit.office.zone, now, whose=other_clock(visit)),
         "place": words["consultorio"],
         "call": _how_to_call(visit),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from email.utils import parseaddr
@@ -36,7 +37,12 @@ class Entry:
     summary: str
     location: str
     url: str
+    """The patient's page of the visit."""
     is_cancelled: bool
+    video_url: str = ""
+    """Where the patient enters, of a video call."""
+    remarks: tuple[str, ...] = ()
+    """What the patient has to know besides."""
     doctor: str = ""
     """Stands as the one who organises it."""
 
@@ -45,6 +51,8 @@ def entry_of(appointment: Appointment) -> Entry:
     """The visit as it is now, without a word about its reason."""
     doctor = wording.clean(str(appointment.doctor)) or wording.VARIABLES["doctor"].if_empty
     is_cancelled = appointment.status == appointment.Status.CANCELLED
+    is_virtual = appointment.modality == appointment.Modality.VIRTUAL
+    video_url = wording.web(appointment.video_url) if is_virtual and not is_cancelled else ""
     return Entry(
         uid=f"{appointment.pk}@{urlsplit(settings.CLIENT_URL).hostname}",
         # A cancellation must be above what it cancels (RFC 5546, 3.2.5), and a
@@ -54,9 +62,11 @@ def entry_of(appointment: Appointment) -> Entry:
         ends_at=appointment.ends_at,
         zone=appointment.office.time_zone,
         summary=_("Cita con %(doctor)s") % {"doctor": doctor},
-        location=_location(appointment),
+        location=video_url or _location(appointment),
         url=links.visit_url(appointment),
         is_cancelled=is_cancelled,
+        video_url=video_url,
+        remarks=tuple(_remarks(appointment, video_url)),
         doctor=doctor,
     )
 
@@ -87,13 +97,18 @@ def _event(entry: Entry, now: datetime) -> Event:
     event.add("DTEND", entry.ends_at.astimezone(zone))
     event.add("SUMMARY", entry.summary)
     event.add("LOCATION", entry.location)
-    event.add("URL", entry.url)
+    event.add("URL", entry.video_url or entry.url)
     event.add("STATUS", STATUS.CANCELLED if entry.is_cancelled else STATUS.CONFIRMED)
     event.add("ORGANIZER", _organizer(entry))
     if not entry.is_cancelled:
-        # Several calendars do not show the URL.
-        event.add("DESCRIPTION", _("Ver, confirmar o cancelar la cita: %(url)s") % {"url": entry.url})
+        event.add("DESCRIPTION", _description(entry))
     return event
+
+
+def _description(entry: Entry) -> str:
+    # Several calendars do not show the URL.
+    page = _("Ver, confirmar o cancelar la cita: %(url)s") % {"url": entry.url}
+    return "\n".join([*entry.remarks, page])
 
 
 def _organizer(entry: Entry) -> vCalAddress:
@@ -102,6 +117,18 @@ def _organizer(entry: Entry) -> vCalAddress:
     if entry.doctor:
         organizer.params["CN"] = entry.doctor
     return organizer
+
+
+def _remarks(appointment: Appointment, video_url: str) -> Iterator[str]:
+    if video_url:
+        yield _("Entrar a la videollamada: %(url)s") % {"url": video_url}
+    elif appointment.modality == appointment.Modality.VIRTUAL:
+        yield _("El consultorio le enviará el enlace de la videollamada.")
+    starts_at, zone = appointment.starts_at, appointment.office.zone
+    # A calendar turns the hour into that of its own clock; the messages name the place's.
+    whose = wording.other_clock(starts_at, zone, wording.zone_named(appointment.patient.time_zone))
+    if whose:
+        yield _("La cita es %(at)s.") % {"at": wording.at(starts_at, zone, whose=whose)}
 
 
 def _location(appointment: Appointment) -> str:

@@ -244,7 +244,7 @@ def _letter(
         time_left=visit.starts_at - now,
     )
     if preparation:
-        said = _words(preparation, ReminderType.PREPARACION, "body_template", wording.DEFAULT_BODIES, values)
+        said = _words(preparation, ReminderType.PREPARACION, "body_template", bodies, values)
         message = replace(message, preparation=said, text=f"{message.text}\n\n{said}")
     channel = get_channel(row.channel)
     if channel.shows_pages:

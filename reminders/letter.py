@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from email import encoders
 from email.mime.base import MIMEBase
@@ -19,6 +20,7 @@ from django.utils.translation import override
 
 from reminders import calendar_file, wording
 from reminders.channels.base import Message
+from reminders.timeline import ReminderType
 
 LANGUAGE = "es"
 """What patients read, whatever the language of whoever sets a sending off."""
@@ -84,18 +86,41 @@ def _words(message: Message) -> dict[str, Any]:
     }
 
 
-def _card(message: Message) -> list[tuple[str, str]]:
-    """The visit at a glance: each line's name and what it says."""
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """One line of the card."""
+
+    name: str
+    says: str
+    link: str = ""
+    """Where it leads; empty where it only says something."""
+
+
+def _card(message: Message) -> list[_Line]:
+    """The visit at a glance."""
     values = message.values
     lines = [
-        (_("Día"), _day(values.get("fecha", ""))),
-        (_("Hora"), values.get("hora", "")),
-        (_("Con"), values.get("doctor", "")),
-        (_("Lugar"), _("Por videollamada") if message.is_virtual else values.get("consultorio", "")),
-        (_("Enlace") if message.is_virtual else _("Dirección"), values.get("direccion", "")),
+        _Line(name=_("Día"), says=_day(values.get("fecha", ""))),
+        _Line(name=_("Hora"), says=values.get("hora", "")),
+        _Line(name=_("Con"), says=values.get("doctor", "")),
+        *(_way_in(message) if message.is_virtual else _place(values)),
     ]
     missing = {variable.if_empty for variable in wording.VARIABLES.values()} | {""}
-    return [(name, said) for name, said in lines if said not in missing]
+    return [line for line in lines if line.says not in missing]
+
+
+def _place(values: Mapping[str, str]) -> list[_Line]:
+    return [
+        _Line(name=_("Lugar"), says=values.get("consultorio", "")),
+        _Line(name=_("Dirección"), says=values.get("direccion", "")),
+    ]
+
+
+def _way_in(message: Message) -> list[_Line]:
+    if message.kind == ReminderType.CANCELACION:
+        return [_Line(name=_("Lugar"), says=_("Por videollamada"))]
+    link = wording.web(message.values.get("enlace_video", ""))
+    return [_Line(name=_("Videollamada"), says=link or wording.LINK_TO_COME, link=link)]
 
 
 def _day(told: str) -> str:

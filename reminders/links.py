@@ -16,6 +16,8 @@ from uuid import UUID
 from django.conf import settings
 from django.core.signing import BadSignature, Signer
 
+from reminders.signing import signer
+
 if TYPE_CHECKING:
     from appointments.models import Appointment
     from reminders.models import ReminderDelivery
@@ -66,22 +68,22 @@ def read_preferences(token: str) -> UUID | None:
     return parts and _long(parts["id"])
 
 
-def _read(token: str, signer: Signer, grammar: re.Pattern[str]) -> re.Match[str] | None:
+def _read(token: str, signing: Signer, grammar: re.Pattern[str]) -> re.Match[str] | None:
     if len(token) > LONGEST:
         return None
     try:
-        return grammar.fullmatch(signer.unsign(token))
+        return grammar.fullmatch(signing.unsign(token))
     except BadSignature:
         return None
 
 
 # A salt for each purpose: the token of one page opens no other.
 def _visit_signer() -> Signer:
-    return Signer(salt="reminders.links.visit", sep=".")
+    return signer("reminders.links.visit", sep=".")
 
 
 def _preferences_signer() -> Signer:
-    return Signer(salt="reminders.links.preferences", sep=".")
+    return signer("reminders.links.preferences", sep=".")
 
 
 def _short(pk: UUID) -> str:

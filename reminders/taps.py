@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 from uuid import UUID
 
-from django.conf import settings
-from django.core.signing import BadSignature, Signer
+from django.core.signing import BadSignature
 
 from appointments.models import Appointment
+from reminders.signing import signer
 
 LONGEST = 128
 """Sources disagree on Meta's limit for a payload; this is the lowest of them."""
@@ -52,7 +51,7 @@ class Tap:
 
 def payload(word: Word, appointment: Appointment) -> str:
     """The signed text for a button about this version of the visit, at most 128 characters."""
-    return _signer().sign(f"{word}_{appointment.pk.hex}_{appointment.sequence}")
+    return signer(_SALT).sign(f"{word}_{appointment.pk.hex}_{appointment.sequence}")
 
 
 def read(text: str) -> Tap | None:
@@ -60,18 +59,9 @@ def read(text: str) -> Tap | None:
     if len(text) > LONGEST:
         return None
     try:
-        parts = _GRAMMAR.fullmatch(_signer().unsign(text))
+        parts = _GRAMMAR.fullmatch(signer(_SALT).unsign(text))
     except BadSignature:
         return None
     if not parts or parts["word"] not in Word.__members__:
         return None
     return Tap(word=Word(parts["word"]), appointment_id=UUID(parts["visit"]), sequence=int(parts["sequence"]))
-
-
-def _signer() -> Signer:
-    return _signer_with(settings.SECRET_KEY, tuple(settings.SECRET_KEY_FALLBACKS))
-
-
-@lru_cache(maxsize=4)
-def _signer_with(key: str, fallbacks: tuple[str, ...]) -> Signer:
-    return Signer(key=key, salt=_SALT, fallback_keys=list(fallbacks))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import datetime
 from functools import partial
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 
@@ -98,10 +98,7 @@ def other_clock(appointment: Appointment) -> str:
 
 
 def _own_zone(patient: Patient) -> ZoneInfo | None:
-    if not patient.time_zone:
-        return None
-    try:
-        return ZoneInfo(patient.time_zone)
-    except (ZoneInfoNotFoundError, ValueError):
+    zone = wording.zone_named(patient.time_zone)
+    if patient.time_zone and zone is None:
         logger.error("patient id=%s has no zone that exists; the office's counts", patient.pk)
-        return None
+    return zone

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
@@ -59,19 +59,19 @@ VARIABLES = {
         Variable(name="hora", label=gettext_lazy("hora de la cita"), example="10:00 a. m."),
         Variable(
             name="consultorio",
-            label=gettext_lazy("nombre del consultorio"),
+            label=gettext_lazy("nombre del consultorio; si la cita es virtual, «videollamada»"),
             example="Torre Médica, piso 3",
             if_empty="el consultorio",
         ),
         Variable(
             name="direccion",
-            label=gettext_lazy("dirección del consultorio"),
+            label=gettext_lazy("dirección del consultorio; si la cita es virtual, el enlace para entrar"),
             example="Av. Principal de Las Mercedes",
             if_empty="la dirección habitual",
         ),
         Variable(
             name="titulo",
-            label=gettext_lazy("título del médico, solo"),
+            label=gettext_lazy("título del médico, solo; nada si no tiene"),
             example="Dra.",
         ),
         Variable(
@@ -85,7 +85,7 @@ VARIABLES = {
             name="indicaciones",
             label=gettext_lazy("indicaciones escritas en la cita"),
             example="Venga en ayunas",
-            if_empty="las que le dio su médico",
+            if_empty="las que le haya dado su médico",
             is_clinical=True,
         ),
         Variable(
@@ -103,6 +103,10 @@ VARIABLES = {
 }
 VIDEO_CALL = "videollamada"
 """What stands for the place of a visit that has none."""
+IN_PERSON = "no hace falta: la cita es presencial"
+"""What stands for the link of a video call where the visit is none."""
+LINK_TO_COME = "el consultorio le enviará el enlace"
+"""What is said of a video call that has no link yet."""
 
 DEFAULT_SUBJECTS: dict[ReminderType, str] = {
     ReminderType.PREPARACION: "Antes de su cita con {doctor}",
@@ -206,7 +210,9 @@ class UnknownVariable(BadTemplate):
     def __init__(self, name: str) -> None:
         nearest = _nearest(name)
         if nearest:
-            sentence = _("No existe la variable {%(name)s}. ¿Quiso decir {%(nearest)s}?")
+            sentence = _(
+                "No existe la variable {%(name)s}. ¿Quiso decir {%(nearest)s}? Puede usar: %(known)s."
+            )
         else:
             sentence = _("No existe la variable {%(name)s}. Puede usar: %(known)s.")
         known = ", ".join(f"{{{variable}}}" for variable in VARIABLES)
@@ -239,11 +245,12 @@ def check(template: str, *, is_seen_by_others: bool = False) -> None:
 def render(template: str, values: Mapping[str, str]) -> str:
     """The text with its variables filled; ``{{`` and ``}}`` are literal braces.
 
-    Raises BadTemplate for what ``check`` refuses; words that come in by a value
-    are never read as a template.
+    What only led to an empty variable goes with it: brackets, a comma, a line
+    of its own. Raises BadTemplate for what ``check`` refuses; words that come in
+    by a value are never read as a template.
     """
-    filled = "".join(literal + (values[name] if name else "") for literal, name in _read(template))
-    return tidy(filled)
+    filled = "".join(literal + (values[name] or _GAP if name else "") for literal, name in _read(template))
+    return tidy(_closed(filled) if _GAP in filled else filled)
 
 
 @lru_cache(maxsize=256)
@@ -267,6 +274,44 @@ def _pieces(template: str) -> Iterator[tuple[str, str]]:
         else:
             yield literal, token[1]
     yield template[end:], ""
+
+
+_GAP = "\x00"
+"""Stands for an empty variable until the text around it is mended. A text from a form never has it."""
+_MENDING = [
+    (re.compile(pattern, re.MULTILINE), mended)
+    for pattern, mended in (
+        (r"[(\[«“][ \t]*\0[ \t]*[)\]»”]", "\0"),
+        # Of several in a row one is left.
+        (r"\0[ \t]*[,;]?[ \t]*\0", "\0"),
+        # A comma before it, with nothing to part any more.
+        (r"[ \t]*[,;][ \t]*\0(?=[ \t]*(?:[,;.:!?)\]»”]|$))", "\0"),
+        # A comma or a stop after it, with nothing before.
+        (r"((?:^|[.:!?¿¡(\[«“])[ \t]*)\0[ \t]*[,;.:]", r"\1\0"),
+    )
+]
+_CLOSING = [
+    (re.compile(pattern, re.MULTILINE), mended)
+    for pattern, mended in (
+        (r"^[ \t]*\0[ \t]*\n", ""),
+        (r"(^|[¿¡(\[«“])[ \t]*\0[ \t]*", r"\1"),
+        (r"[ \t]*\0[ \t]*(?=[,;.:!?)\]»”]|$)", ""),
+        (r"[ \t]+\0[ \t]*|\0[ \t]+", " "),
+        (r"\0", ""),
+    )
+]
+
+
+def _closed(text: str) -> str:
+    """The text without its gaps, and without what stood there for their sake only."""
+    before = ""
+    while text != before:
+        before = text
+        for pattern, mended in _MENDING:
+            text = pattern.sub(mended, text)
+    for pattern, mended in _CLOSING:
+        text = pattern.sub(mended, text)
+    return text
 
 
 def _nearest(name: str) -> str:
@@ -297,36 +342,43 @@ class Facts:
     """The patient's, where it is known."""
 
 
-class Words(dict[str, str]):
-    """What each variable says; none is ever missing."""
+class Words(Mapping[str, str]):
+    """What each variable says in a message. The link is made when somebody first reads it."""
 
-    def __init__(self, known: Mapping[str, str], link: Callable[[], str]) -> None:
-        super().__init__(known)
+    def __init__(self, known: dict[str, str], link: Callable[[], str]) -> None:
+        self._known = known
         self._link = link
 
-    def __missing__(self, name: str) -> str:
-        if name != "enlace":
-            raise KeyError(name)
-        self[name] = self._link()
-        return self[name]
+    def __getitem__(self, name: str) -> str:
+        if name == "enlace" and name not in self._known:
+            self._known[name] = self._link()
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(VARIABLES)
+
+    def __len__(self) -> int:
+        return len(VARIABLES)
 
 
 def values(facts: Facts, *, now: datetime) -> Words:
     """What each variable says in a message that leaves now."""
+    whose = other_clock(facts.starts_at, facts.zone, facts.own_zone)
+    video_url = web(facts.video_url) if facts.is_virtual else ""
     raw = {
         "nombre": facts.patient_name,
         "doctor": facts.doctor,
         "fecha": _day(facts.starts_at, facts.zone, now),
-        "hora": _hour_there(facts),
+        "hora": _of(_hour(facts.starts_at, facts.zone), whose),
         "consultorio": VIDEO_CALL if facts.is_virtual else facts.office,
-        "direccion": facts.video_url if facts.is_virtual else facts.address,
+        "direccion": video_url if facts.is_virtual else facts.address,
         "titulo": facts.title,
         "especialidad": facts.specialty,
         "indicaciones": facts.instructions,
-        "enlace_video": facts.video_url if facts.is_virtual else "",
+        "enlace_video": video_url if facts.is_virtual else IN_PERSON,
     }
     known = {name: clean(value) or VARIABLES[name].if_empty for name, value in raw.items()}
-    if facts.is_virtual and not facts.video_url:
+    if facts.is_virtual:
         known["direccion"] = known["enlace_video"]
     return Words(known, facts.link)
 
@@ -340,20 +392,27 @@ def other_clock(starts_at: datetime, zone: ZoneInfo, own: ZoneInfo | None) -> st
     return f"hora de {zone.key.rpartition('/')[2].replace('_', ' ')}"
 
 
-def _hour_there(facts: Facts) -> str:
-    hour, whose = _hour(facts.starts_at, facts.zone), other_clock(facts.starts_at, facts.zone, facts.own_zone)
-    return f"{hour} ({whose})" if whose else hour
+def zone_named(name: str) -> ZoneInfo | None:
+    """The zone of that name; None for no name, or one that no zone has."""
+    try:
+        return ZoneInfo(name) if name else None
+    except (ZoneInfoNotFoundError, ValueError):
+        return None
 
 
-def when(starts_at: datetime, zone: ZoneInfo, now: datetime) -> str:
+def when(starts_at: datetime, zone: ZoneInfo, now: datetime, *, whose: str = "") -> str:
     """``mañana, jueves 17 de septiembre, a las 10:00 a. m.``, as it is at ``now`` in the zone."""
-    return f"{_day(starts_at, zone, now)}, {at(starts_at, zone)}"
+    return f"{_day(starts_at, zone, now)}, {at(starts_at, zone, whose=whose)}"
 
 
-def at(starts_at: datetime, zone: ZoneInfo) -> str:
-    """``a las 10:00 a. m.``, in the zone."""
+def at(starts_at: datetime, zone: ZoneInfo, *, whose: str = "") -> str:
+    """``a las 10:00 a. m.``, in the zone; ``whose`` as ``other_clock`` says it."""
     hour = _hour(starts_at, zone)
-    return f"{'a la' if hour.startswith('1:') else 'a las'} {hour}"
+    return f"{'a la' if hour.startswith('1:') else 'a las'} {_of(hour, whose)}"
+
+
+def _of(hour: str, whose: str) -> str:
+    return f"{hour} ({whose})" if whose else hour
 
 
 def day(starts_at: datetime, zone: ZoneInfo, now: datetime) -> str:
@@ -374,6 +433,12 @@ def _day(starts_at: datetime, zone: ZoneInfo, now: datetime) -> str:
 def _hour(starts_at: datetime, zone: ZoneInfo) -> str:
     local = starts_at.astimezone(zone)
     return f"{local.hour % 12 or 12}:{local:%M} {'a. m.' if local.hour < 12 else 'p. m.'}"
+
+
+def web(address: str) -> str:
+    """An address on the web; empty for what else a browser or a program might carry out."""
+    address = clean(address)
+    return address if address.startswith(("https://", "http://")) else ""
 
 
 def clean(value: str) -> str:
@@ -403,6 +468,6 @@ def tidy(text: str) -> str:
     if " ," in text or " ." in text or " \n" in text:
         text = re.sub(r" +(?=[,.\n])", "", text)
     if ".." in text:
-        # "a. m." at the end of a sentence; an ellipsis stays.
-        text = re.sub(r"(?<!\.)\.\.(?!\.)", ".", text)
+        # "a. m." at the end of a sentence; an ellipsis stays, and so does an address.
+        text = re.sub(r"(?<!\.)\.\.(?=[\s)»”\"]|$)", ".", text)
     return text.strip()

@@ -125,11 +125,45 @@ def test_hard_words_come_through_and_cannot_add_lines_of_their_own():
     assert event["SUMMARY"] == "Cita con Dra. Ruiz; Carmen, «la» 🩺 BEGIN:VALARM"
 
 
-def test_a_visit_by_video_has_no_address():
-    visit = make_appointment(modality="virtual", video_url="https://video.example.org/secret")
+def test_a_video_call_takes_place_at_its_link():
+    visit = make_appointment(modality="virtual", video_url="https://video.example.org/1")
+    _, event = parsed(visit)
+    assert event["LOCATION"] == event["URL"] == "https://video.example.org/1"
+    assert event["DESCRIPTION"].split("\n") == [
+        "Entrar a la videollamada: https://video.example.org/1",
+        f"Ver, confirmar o cancelar la cita: {links.visit_url(visit)}",
+    ]
+    assert "Torre" not in file_of(visit)
+
+
+@pytest.mark.parametrize("video_url", ["", "javascript:alert(1)"])
+def test_a_video_call_without_a_link_says_that_it_will_come(video_url):
+    visit = make_appointment(modality="virtual", video_url=video_url)
     _, event = parsed(visit)
     assert event["LOCATION"] == "Por videollamada"
-    assert "secret" not in file_of(visit)
+    assert event["URL"] == links.visit_url(visit)
+    assert "El consultorio le enviará el enlace" in event["DESCRIPTION"]
+
+
+def test_a_cancelled_video_call_does_not_lead_into_it():
+    visit = make_appointment(modality="virtual", video_url="https://video.example.org/1")
+    booking.cancel(visit, actor=booking.SYSTEM)
+    visit.refresh_from_db()
+    assert "video.example.org" not in file_of(visit)
+
+
+@pytest.mark.parametrize(
+    ("zone", "remarks"),
+    [
+        ("Europe/Madrid", ["La cita es a las 10:00 a. m. (hora de Caracas)."]),
+        ("America/La_Paz", []),
+        ("", []),
+    ],
+)
+def test_it_says_the_hour_of_the_place_where_the_calendar_will_show_another(zone, remarks):
+    visit = make_appointment(patient=make_patient(time_zone=zone))
+    _, event = parsed(visit)
+    assert event["DESCRIPTION"].split("\n")[:-1] == remarks
 
 
 def test_a_place_without_an_address_is_named_alone():

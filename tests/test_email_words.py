@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.core import mail as outbox
@@ -144,7 +145,42 @@ def test_it_reads_well_on_a_phone_and_at_a_desk(page):
 def test_a_video_call_has_a_link_and_no_street():
     values = make_values(is_virtual=True, video_url="https://video.example/sala")
     written = letter.write(make_message(values=values, is_virtual=True, text="Hola."))
-    assert "Lugar: Por videollamada" in written["text"]
-    assert "Enlace: https://video.example/sala" in written["text"]
-    assert "Torre" not in written["text"] + written["html"]
-    assert "Dirección" not in written["text"] + written["html"]
+    assert "Videollamada: https://video.example/sala\n" in written["text"]
+    assert re.search(
+        r'<a href="https://video.example/sala"[^>]*>Entrar a la videollamada</a>', written["html"]
+    )
+    for place in ("Torre", "Mercedes", "Lugar", "Dirección"):
+        assert place not in written["text"] + written["html"]
+
+
+@pytest.mark.parametrize("video_url", ["", "javascript:alert(1)", "ftp://video.example/sala"])
+def test_a_video_call_without_a_link_says_that_it_will_come(video_url):
+    values = make_values(is_virtual=True, video_url=video_url)
+    written = letter.write(make_message(values=values, is_virtual=True))
+    assert "Videollamada: el consultorio le enviará el enlace\n" in written["text"]
+    assert "el consultorio le enviará el enlace</td>" in written["html"]
+    assert "javascript" not in written["html"]
+    assert "ftp:" not in written["html"]
+
+
+def test_the_mail_of_a_cancelled_video_call_does_not_lead_into_it():
+    values = make_values(is_virtual=True, video_url="https://video.example/sala")
+    written = letter.write(make_message(kind=ReminderType.CANCELACION, values=values, is_virtual=True))
+    assert "Lugar: Por videollamada\n" in written["text"]
+    assert "video.example" not in written["text"] + written["html"]
+
+
+def test_a_long_link_of_a_video_call_does_not_widen_the_page(page):
+    values = make_values(is_virtual=True, video_url=f"https://video.example/{'x' * 178}")
+    page.set_content(letter.write(make_message(values=values, is_virtual=True, text="Hola."))["html"])
+    assert page.get_by_role("link", name="Entrar a la videollamada").is_visible()
+    assert not scrolls_sideways(page)
+    assert serious_faults(page) == []
+
+
+def test_the_hour_of_another_clock_is_named_in_subject_text_and_card():
+    values = make_values(own_zone=ZoneInfo("Europe/Madrid"))
+    written = letter.write(make_message(values=values))
+    assert "10:00 a. m. (hora de Caracas)" in written["subject"]
+    assert "Hora: 10:00 a. m. (hora de Caracas)\n" in written["text"]
+    assert written["html"].count("10:00 a. m. (hora de Caracas)") == written["html"].count("10:00 a. m.")

@@ -120,6 +120,23 @@ def test_a_visit_by_video_shows_its_link_and_no_address(client, visit):
     assert "Por videollamada" in text(response)
     assert 'href="https://video.example.org/1" rel="noreferrer noopener"' in response.content.decode()
     assert "Mercedes" not in text(response)
+    assert "Torre" not in text(response)
+    assert "mapa" not in text(response)
+
+
+def test_a_visit_by_video_without_a_link_says_that_it_will_come(client, visit):
+    Appointment.objects.filter(pk=visit.pk).update(modality="virtual", video_url="")
+    shown = text(client.get(page_of(visit)))
+    assert "Por videollamada El consultorio le enviará el enlace." in shown
+    Appointment.objects.filter(pk=visit.pk).update(status="cancelled")
+    assert "le enviará" not in text(client.get(page_of(visit)))
+
+
+def test_nobody_who_waits_for_a_video_call_is_sent_to_the_reception(client, visit):
+    Appointment.objects.filter(pk=visit.pk).update(modality="virtual", status="checked_in")
+    shown = text(client.get(page_of(visit)))
+    assert "Le atenderán en cuanto le toque." in shown
+    assert "recepción" not in shown
 
 
 @pytest.mark.parametrize(
@@ -136,7 +153,9 @@ def test_the_zone_is_named_when_the_patient_lives_by_another_clock(place, patien
     visit = make_appointment(office=make_office(time_zone=place), patient=make_patient(time_zone=patient))
     shown = text(client.get(page_of(visit)))
     assert "a las 10:00 a. m." in shown
-    assert ("hora de Caracas" in shown) is named
+    assert ("10:00 a. m. (hora de Caracas)" in shown) is named
+    asked = text(client.get(f"{page_of(visit)}cancelar/"))
+    assert ("10:00 a. m. (hora de Caracas)" in asked) is named
 
 
 @pytest.mark.parametrize(
@@ -171,7 +190,7 @@ def test_the_page_of_a_cancelled_visit_says_so_until_its_end_and_how_to_call(cli
 def test_once_it_has_begun_it_cannot_be_called_off_here_and_says_how(client, visit, set_clock):
     set_clock("2026-09-17T10:00")
     shown = text(client.get(page_of(visit)))
-    assert "no puede venir, llame al consultorio al 0212-000.00.00, ext. 7." in shown
+    assert "no podrá asistir, llame al consultorio al 0212-000.00.00, ext. 7." in shown
     assert "Cancelar mi cita" not in shown
 
 

@@ -88,10 +88,32 @@ def test_of_a_video_call_the_template_names_the_link_in_the_place_of_the_office(
     assert parameters(arrival)["enlace_video"] == link
 
 
-def test_a_link_that_would_be_cut_is_left_out() -> None:
-    values = VALUES | {"consultorio": "videollamada", "enlace_video": f"https://video.example/{'x' * 150}"}
+@pytest.mark.parametrize(
+    ("length", "in_its_own_place", "after_a_word"),
+    [(136, True, True), (137, True, False), (150, True, False), (151, False, False), (200, False, False)],
+)
+def test_a_link_that_would_be_cut_gives_way_to_that_of_the_visits_page(
+    length: int, in_its_own_place: bool, after_a_word: bool
+) -> None:
+    page, link = "https://citas.example/cita/token/", "https://video.example/".ljust(length, "x")
+    values = VALUES | {"enlace": page, "enlace_video": link}
     filled = parameters(WhatsAppChannel().payload(message(values=values, is_virtual=True)))
-    assert filled["consultorio"] == "videollamada"
+    assert filled["consultorio"] == f"videollamada: {link if after_a_word else page}"
+    arrival = WhatsAppChannel().payload(message(kind="llegada", values=values, is_virtual=True))
+    assert parameters(arrival)["enlace_video"] == (link if in_its_own_place else page)
+
+
+def test_a_video_call_without_a_link_says_that_it_will_come() -> None:
+    values = VALUES | {"enlace_video": "el enlace que le enviará el consultorio"}
+    filled = parameters(WhatsAppChannel().payload(message(values=values, is_virtual=True)))
+    assert filled["consultorio"] == "videollamada (el consultorio le enviará el enlace)"
+
+
+@pytest.mark.parametrize("kind", ["seguimiento", "control"])
+def test_after_a_video_call_nothing_leads_into_it(kind: str) -> None:
+    values = VALUES | {"consultorio": "videollamada", "enlace_video": "https://video.example/sala"}
+    body = WhatsAppChannel().payload(message(kind=kind, values=values, is_virtual=True, time_left=-DAY))
+    assert parameters(body)["consultorio"] == "videollamada"
 
 
 @pytest.mark.parametrize("kind", ["reserva", "cambio"])

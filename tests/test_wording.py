@@ -1,6 +1,8 @@
 """Messages in words that cannot embarrass: variables, days and hours as they are said."""
 
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -13,6 +15,7 @@ from reminders import wording
 from reminders.timeline import ReminderType
 from tests.timeline_values import ZONES, at
 
+KNOWN = ", ".join(f"{{{name}}}" for name in wording.VARIABLES)
 EXAMPLES = {variable.name: variable.example for variable in wording.VARIABLES.values()}
 
 
@@ -170,10 +173,10 @@ def test_a_text_that_cannot_be_filled_is_refused_on_saving_and_on_sending(templa
 @pytest.mark.parametrize(
     ("template", "sentence"),
     [
-        ("Hola, {nombr}", "No existe la variable {nombr}. ¿Quiso decir {nombre}?"),
+        ("Hola, {nombr}", f"No existe la variable {{nombr}}. ¿Quiso decir {{nombre}}? Puede usar: {KNOWN}."),
         ("{ Doctor }", "No existe la variable { Doctor }. ¿Quiso decir {doctor}?"),
         ("En {dirección}", "No existe la variable {dirección}. ¿Quiso decir {direccion}?"),
-        ("{%s}", "No existe la variable {%s}. Puede usar: {nombre}, {doctor}, {fecha}, {hora},"),
+        ("{%s}", f"No existe la variable {{%s}}. Puede usar: {KNOWN}."),
         ("Hola, {nombre", "Hay una llave sin pareja. Una variable se escribe así: {nombre}."),
         ("Hola, {{nombre}}", "Escriba {nombre} con una sola llave a cada lado."),
         (" \n\u200b", "El texto está vacío."),
@@ -292,7 +295,7 @@ def test_every_variable_is_explained_to_the_doctor():
     for variable in wording.VARIABLES.values():
         assert str(variable.label)
         assert wording.render(f"{{{variable.name}}}", EXAMPLES) == variable.example
-    assert set(values()) | {"enlace"} == set(wording.VARIABLES)
+    assert set(values()) == set(wording.VARIABLES)
 
 
 @pytest.mark.parametrize(
@@ -300,3 +303,103 @@ def test_every_variable_is_explained_to_the_doctor():
 )
 def test_one_oclock_is_one(hora, words):
     assert wording.render("Le esperamos a las {hora}", {"hora": hora}) == f"Le esperamos {words}"
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("Dónde: {consultorio}, {direccion}\nVenga.", "Dónde: Torre\nVenga."),
+        ("En {consultorio}, {direccion}.", "En Torre."),
+        ("Dónde: {direccion}, {consultorio}.", "Dónde: Torre."),
+        ("En {consultorio} ({direccion}), a las {hora}.", "En Torre, a las 10:00 a. m."),
+        ("En {consultorio} («{direccion}», {titulo}).", "En Torre."),
+        ("En {consultorio} (piso 3, {direccion})", "En Torre (piso 3)"),
+        ("Con {titulo} {direccion} Ruiz", "Con Ruiz"),
+        ("{titulo}, {direccion}, {consultorio}", "Torre"),
+        ("{titulo}\nHola.\n{direccion}\nAdiós.\n{titulo}", "Hola.\nAdiós."),
+        ("Hola. {indicaciones}. Venga, {titulo}, pronto.", "Hola. Venga, pronto."),
+        ("¿{titulo}, viene?", "¿viene?"),
+        ("Señora:\nvenga ( ) , pronto,\n{titulo}{hora}", "Señora:\nvenga ( ), pronto,\n10:00 a. m."),
+    ],
+)  # fmt: skip
+def test_h7_what_only_led_to_an_empty_value_goes_with_it(template, text):
+    given = dict.fromkeys(wording.VARIABLES, "") | {"consultorio": "Torre", "hora": "10:00 a. m."}
+    assert wording.render(template, given) == text
+
+
+WORD = st.sampled_from(["Hola", "su cita", "piso 3", "señora Ruiz"])
+PLACE = st.sampled_from([f"{{{name}}}" for name in wording.VARIABLES])
+ITEM = st.one_of(
+    WORD,
+    PLACE,
+    st.builds("{} ({})".format, WORD, PLACE),
+    st.builds("({}, {})".format, WORD, PLACE),
+    st.builds("«{}»".format, PLACE),
+    st.builds("{} {}".format, PLACE, WORD),
+)
+LINE = st.builds(
+    lambda items, comma, end: comma.join(items) + end,
+    st.lists(ITEM, min_size=1, max_size=5),
+    st.sampled_from([", ", " ", "; "]),
+    st.sampled_from(["", ".", "?"]),
+)
+TEMPLATE = st.lists(LINE, min_size=1, max_size=4).map("\n".join)
+VALUES = st.fixed_dictionaries(
+    {name: st.sampled_from(["", variable.example]) for name, variable in wording.VARIABLES.items()}
+)
+UGLY = re.compile(r"  | [,;.?)\n]|\( |\(\)|«»|[,;][,;.?)»]|\([,;]|[,;]$|^[,; ]| $", re.MULTILINE)
+
+
+@settings(deadline=None, max_examples=500)
+@given(TEMPLATE, VALUES)
+def test_h7_whatever_is_empty_nobody_can_see_where_it_stood(template, given):
+    text = wording.render(template, given)
+    assert not UGLY.search(text)
+    for word in re.findall(r"\w+", re.sub(r"\{\w+\}", "", template)):
+        assert word in text
+    for name in re.findall(r"\{(\w+)\}", template):
+        assert given[name] in text
+
+
+@settings(deadline=None)
+@given(st.text(), st.text())
+def test_what_was_written_around_a_value_that_is_there_stays_as_it_was(before, after):
+    literal = before.replace("{", "").replace("}", ""), after.replace("{", "").replace("}", "")
+    text = wording.render(f"{literal[0]}{{nombre}}{literal[1]}", {"nombre": "Ana"})
+    assert text == wording.tidy(f"{literal[0]}Ana{literal[1]}".replace("\0", "")) or "\0" in before + after
+
+
+@settings(deadline=None)
+@given(st.text(alphabet="abc./-_~%?=&1:,", max_size=80))
+def test_a_link_comes_through_as_it_is(path):
+    link = f"https://video.example/{path}#x"
+    filling = values(is_virtual=True, video_url=link)
+    assert link in wording.render("Para entrar: {enlace_video}.\n({enlace_video})", filling)
+
+
+def test_a_visit_in_person_promises_no_link_of_a_video_call():
+    filling = values(video_url="https://video.example/forgotten")
+    said = wording.render("Videollamada: {enlace_video}", filling)
+    assert said == "Videollamada: no hace falta: la cita es presencial"
+
+
+@pytest.mark.parametrize("address", ["javascript:alert(1)", "ftp://video.example", "", " \u200b"])
+def test_what_is_no_address_on_the_web_is_no_link(address):
+    filling = values(is_virtual=True, video_url=address)
+    assert filling["enlace_video"] == "el enlace que le enviará el consultorio"
+    assert filling["direccion"] == "el enlace que le enviará el consultorio"
+
+
+def test_an_hour_on_its_own_names_its_place_too():
+    said = wording.when(
+        at("2026-09-17T13:00"), ZONES["Caracas"], at("2026-09-17T10:00"), whose="hora de Caracas"
+    )
+    assert said == "hoy, jueves 17 de septiembre, a la 1:00 p. m. (hora de Caracas)"
+
+
+def test_the_page_of_variables_in_the_docs_is_the_table():
+    page = (Path(__file__).parent.parent / "docs" / "words.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `\{(\w+)\}` \|.*\| ([^|]*) \|$", page, re.MULTILINE))
+    assert list(told) == list(wording.VARIABLES)
+    for variable in wording.VARIABLES.values():
+        assert told[variable.name] in (variable.if_empty, "never empty", "nothing")

@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from reminders import wording
 from reminders.channels.base import (
     AnswerLost,
     Channel,
@@ -71,15 +72,15 @@ class WhatsAppChannel(Channel):
         template = _template_for(message)
         if template is None:
             raise ValueError(f"No template says {message.kind}.")
-        values = {**message.values, "consultorio": _place(message), PREPARATION: message.preparation}
+        parameters = {name: _said(name, message) for name in template.parameters}
         return template_message(
             to=message.to,
             name=template.name,
             language=template.language,
-            parameters={name: values[name] for name in template.parameters},
+            parameters=parameters,
             payloads=[button.payload for button in message.buttons],
             reference=message.reference,
-            limits={PREPARATION: _room_left(template, values)},
+            limits={PREPARATION: _room_left(template, parameters)},
         )
 
     def withheld(self, messages: Sequence[Message]) -> Mapping[str, Reason]:
@@ -144,18 +145,35 @@ def _template_for(message: Message) -> StandardTemplate | None:
     return standard_templates().get(name)
 
 
+def _said(name: str, message: Message) -> str:
+    """What a variable says on WhatsApp, where an address that is cut leads nowhere."""
+    if name == PREPARATION:
+        return message.preparation
+    if name == "consultorio" and message.is_virtual and message.time_left > timedelta(0):
+        return _place(message)
+    if name == "enlace_video":
+        return _way_in(message)
+    return message.values[name]
+
+
+def _way_in(message: Message, *, room: int = PARAMETER_LIMIT) -> str:
+    """The video call's address; where that is too long, the visit's page, which leads there."""
+    link = message.values["enlace_video"]
+    return link if len(link) <= room else message.values["enlace"]
+
+
 def _place(message: Message) -> str:
-    """Where the visit is; of a video call its address, unless that would be cut."""
-    place = message.values["consultorio"]
-    if not message.is_virtual:
-        return place
-    whole = f"{place}: {message.values['enlace_video']}"
+    """That the visit is a video call, and how to enter."""
+    place = wording.VIDEO_CALL
+    if not wording.web(message.values["enlace_video"]):
+        return f"{place} ({wording.LINK_TO_COME})"
+    whole = f"{place}: {_way_in(message, room=PARAMETER_LIMIT - len(place) - 2)}"
     return whole if len(whole) <= PARAMETER_LIMIT else place
 
 
-def _room_left(template: StandardTemplate, values: Mapping[str, str]) -> int:
+def _room_left(template: StandardTemplate, parameters: Mapping[str, str]) -> int:
     """How long the instructions may be beside all else that the template says."""
-    others = (values[name][:PARAMETER_LIMIT] for name in template.parameters if name != PREPARATION)
+    others = (said[:PARAMETER_LIMIT] for name, said in parameters.items() if name != PREPARATION)
     return BODY_LIMIT - len(template.text) - sum(map(len, others))
 
 

@@ -37,13 +37,12 @@ def of(visit: Appointment, *, is_stale: bool, now: datetime) -> dict[str, object
         "name": _first_name(visit),
         "doctor": wording.clean(str(visit.doctor)) or wording.VARIABLES["doctor"].if_empty,
         "day": wording.day(visit.starts_at, office.zone, now),
-        "at": wording.at(visit.starts_at, office.zone),
-        "zone": visits.other_clock(visit),
+        "at": wording.at(visit.starts_at, office.zone, whose=visits.other_clock(visit)),
         "office": wording.clean(office.name),
         "address": "" if is_virtual else wording.clean(office.address),
-        "map_url": "" if is_virtual else _web(office.map_url),
+        "map_url": "" if is_virtual else wording.web(office.map_url),
         "is_virtual": is_virtual,
-        "video_url": _web(visit.video_url) if is_virtual else "",
+        "video_url": wording.web(visit.video_url) if is_virtual else "",
         "phone": wording.clean(office.phone),
         "dial": _dial(office.phone),
         "status": visit.status,
@@ -69,8 +68,3 @@ def _dial(phone: str) -> str:
         return phones.normalise(phone).e164
     except phones.NotAPhone:
         return ""
-
-
-def _web(address: str) -> str:
-    """An address on the web, and nothing that a browser would carry out."""
-    return address if address.startswith(("https://", "http://")) else ""
