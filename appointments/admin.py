@@ -16,6 +16,8 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from appointments import booking, clock, local_time, phones
 from appointments.access import doctors_of
+from appointments.agenda_cells import LEAST_MINUTES, MOST_MINUTES
+from appointments.agenda_directory import FARTHEST_DAYS
 from appointments.booking import Actor
 from appointments.models import (
     Appointment,
@@ -159,7 +161,18 @@ class PatientAdmin(ScopedAdmin):
             Care.objects.bulk_create(Care(patient=form.instance, doctor=doctor) for doctor in mine)
 
 
+class SeenVersion(forms.IntegerField):
+    """The version of the visit that whoever fills the form in had before their eyes."""
+
+    widget = forms.HiddenInput
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return False
+
+
 class AppointmentForm(ModelForm):
+    seen_version = SeenVersion(required=False)
+
     class Meta:
         model = Appointment
         fields: ClassVar[list[Any]] = [
@@ -176,9 +189,15 @@ class AppointmentForm(ModelForm):
             "is_overbooked",
         ]
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.initial["seen_version"] = self.instance.sequence
+
     def clean(self) -> dict[str, Any]:
         given = self.cleaned_data
         _require_office_of_the_doctor(self)
+        self._require_the_version_that_was_seen()
+        self._require_likely_values()
         if not {"doctor", "office", "date", "start_time", "duration_minutes"} <= given.keys():
             return given
         zone = given["office"].zone
@@ -190,6 +209,40 @@ class AppointmentForm(ModelForm):
         if not given["is_overbooked"] and self._others_at(zone).exists():
             self.add_error("start_time", str(booking.SlotTaken()))
         return given
+
+    def _require_the_version_that_was_seen(self) -> None:
+        """Or a form that stood open would silently move the visit back."""
+        seen = self.cleaned_data.pop("seen_version", None)
+        if self.instance._state.adding or seen is None or seen == self.instance.sequence:
+            return
+        self.add_error(
+            None,
+            _(
+                "La cita cambió mientras tenía esta página abierta: ahora es el %(date)s, %(hour)s. "
+                "Vuelva a abrirla y haga su cambio de nuevo."
+            )
+            % {
+                "date": f"{self.instance.date:%d/%m/%Y}",
+                "hour": local_time.as_told(self.instance.start_time),
+            },
+        )
+
+    def _require_likely_values(self) -> None:
+        """The limits of the import: a mistyped year would be told to the patient at once."""
+        day, minutes = self.cleaned_data.get("date"), self.cleaned_data.get("duration_minutes")
+        is_new_day = "date" in self.changed_data or self.instance._state.adding
+        if is_new_day and day is not None and abs((day - clock.now().date()).days) > FARTHEST_DAYS:
+            self.add_error("date", _("Esa fecha está a más de dos años de hoy: revise el año."))
+        if (
+            minutes
+            and "duration_minutes" in self.changed_data
+            and not LEAST_MINUTES <= minutes <= MOST_MINUTES
+        ):
+            self.add_error(
+                "duration_minutes",
+                _("La duración va de %(least)d a %(most)d minutos.")
+                % {"least": LEAST_MINUTES, "most": MOST_MINUTES},
+            )
 
     def _others_at(self, zone: Any) -> models.QuerySet[Appointment]:
         given = self.cleaned_data
@@ -231,6 +284,10 @@ class HistoryInline(ScopedInline):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+OF_THE_DAY = (booking.check_in, booking.complete, booking.mark_no_show)
+"""What can be said of a visit only when its day has come."""
 
 
 class UnclosedFilter(admin.SimpleListFilter):
@@ -279,7 +336,7 @@ class AppointmentAdmin(ScopedAdmin):
         "cancelled_at",
     ]
     fieldsets = [
-        (None, {"fields": AppointmentForm.Meta.fields}),
+        (None, {"fields": [*AppointmentForm.Meta.fields, "seen_version"]}),
         (gettext_lazy("Lo que ha pasado"), {"fields": facts}),
     ]
 
@@ -297,7 +354,7 @@ class AppointmentAdmin(ScopedAdmin):
         if not change:
             booking.book(id=obj.pk, booked_at=clock.now(), actor=actor_of(request), **given)
             obj.refresh_from_db()
-        elif form.has_changed() and not booking.reschedule(obj, actor=actor_of(request), **given):
+        elif given and form.has_changed() and not booking.reschedule(obj, actor=actor_of(request), **given):
             problem = _("La cita ya no está abierta o ya estaba así: no se cambió nada.")
             self.message_user(request, problem, messages.WARNING)
         if given and local_time.is_repeated(obj.date, obj.start_time, obj.office.zone):
@@ -373,8 +430,12 @@ class AppointmentAdmin(ScopedAdmin):
     def _each(
         self, request: HttpRequest, visits: models.QuerySet[Appointment], verb: Callable[..., bool]
     ) -> None:
-        changed = unchanged = 0
+        changed = unchanged = early = 0
+        ends_today = clock.now() + timedelta(days=1)
         for visit in visits:
+            if verb in OF_THE_DAY and visit.starts_at > ends_today:
+                early += 1
+                continue
             try:
                 if verb(visit, actor=actor_of(request)):
                     changed += 1
@@ -382,6 +443,13 @@ class AppointmentAdmin(ScopedAdmin):
                     unchanged += 1
             except booking.SlotTaken as taken:
                 self.message_user(request, f"{visit}: {taken}", messages.ERROR)
+        if early:
+            told = ngettext(
+                "Una cita quedó igual: todavía faltan días para ella.",
+                "%d citas quedaron igual: todavía faltan días para ellas.",
+                early,
+            )
+            self.message_user(request, told % early if "%d" in told else told, messages.WARNING)
         if changed:
             done = ngettext("Una cita quedó cambiada.", "%d citas quedaron cambiadas.", changed)
             self.message_user(request, done % changed if "%d" in done else done, messages.SUCCESS)

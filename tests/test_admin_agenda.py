@@ -23,6 +23,7 @@ from tests.factories import (
     make_patient,
     make_specialty,
     make_user,
+    soon,
 )
 
 pytestmark = pytest.mark.django_db
@@ -446,3 +447,37 @@ def test_visits_of_which_nobody_said_how_they_went_are_a_list(client, ruiz, set_
     found = client.get(address("appointment", "changelist"), {"unclosed": "1"}).context["cl"].result_list
     assert list(found) == [forgotten]
     assert foreign not in found and fresh not in found
+
+
+def test_a_form_that_stood_open_does_not_move_the_visit_back(client, ruiz):
+    visit = make_appointment(at=soon(48), doctor=ruiz)
+    stale = fields_of(visit, instructions="En ayunas", seen_version=visit.sequence)
+    Appointment.objects.filter(pk=visit.pk).update(start_time=(soon(49)).time())
+    visit.refresh_from_db()
+    moved_to = visit.starts_at
+    response = client.post(address("appointment", "change", visit.pk), stale)
+    assert "cambió mientras tenía esta página abierta" in str(errors(response))
+    visit.refresh_from_db()
+    assert (visit.starts_at, visit.instructions) == (moved_to, "")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "word"),
+    [
+        ("date", "10/12/3026", "revise el año"),
+        ("date", "10/12/2020", "revise el año"),
+        ("duration_minutes", "481", "480"),
+    ],
+)
+def test_what_was_most_probably_mistyped_is_refused(client, ruiz, field, value, word):
+    response = client.post(address("appointment", "add"), new_fields(ruiz, **{field: value}))
+    assert word in str(errors(response)[field])
+    assert not Appointment.objects.exists()
+
+
+def test_a_visit_of_next_week_is_not_marked_as_attended(client, ruiz):
+    visit = make_appointment(at=soon(24 * 7), doctor=ruiz)
+    for action in ("check_in", "complete", "mark_no_show"):
+        assert any("faltan días" in message for message in told(act(client, action, visit)))
+    visit.refresh_from_db()
+    assert visit.status == "scheduled"
