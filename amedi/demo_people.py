@@ -13,7 +13,8 @@ from django.utils.translation import gettext as _
 
 from amedi import local_postgres
 from appointments import booking
-from appointments.models import Appointment, Doctor, Office, Specialty
+from appointments.models import Appointment, AppointmentHistory, Doctor, Office, Specialty
+from reminders.models import ContactOptOut, NotificationPreference, ReminderRule
 
 
 class NotADemo(Exception):
@@ -101,11 +102,18 @@ def make() -> list[Login]:
     ]
 
 
+# Whoever starts the demo anew knows that the last one is over: nobody is told of it.
+THE_END = booking.Actor(source=AppointmentHistory.Source.EMAIL)
+
+
 def clear_agenda() -> None:
-    """Call the visits of earlier starts off, and free their identifiers for this one."""
+    """Begin as the first start did: no visits of earlier ones, no rules or refusals made in them."""
+    ReminderRule.objects.filter(doctor__isnull=False).delete()
+    ContactOptOut.objects.all().delete()
+    NotificationPreference.objects.all().delete()
     visits = Appointment.objects.filter(doctor__user__username__in=[doctor.username for doctor in DOCTORS])
     for visit in visits.open():
-        booking.cancel(visit, actor=booking.SYSTEM)
+        booking.cancel(visit, actor=THE_END)
     visits.exclude(external_id="").exclude(external_id__startswith="anterior-").update(
         external_id=Concat(Value("anterior-"), Cast("pk", CharField()))
     )

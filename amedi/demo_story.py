@@ -11,6 +11,7 @@ from django.db import models
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from appointments import clock
 from appointments.models import Appointment
 from reminders.models import ReminderDelivery, Reply
 from reminders.models.labels import ChannelName
@@ -100,7 +101,7 @@ class Story:
     def _everything(self) -> Iterator[tuple[UUID, Happening]]:
         visits = Appointment.objects.filter(created_at__gte=self._since).select_related("office", "patient")
         by_id = {visit.pk: visit for visit in visits}
-        soon = ReminderDelivery.objects.filter(scheduled_for__lt=self._since + SOON)
+        soon = ReminderDelivery.objects.filter(scheduled_for__lt=clock.now() + SOON)
         told = soon.filter(appointment__in=by_id).exclude(status__in=SILENT)
         for delivery in told.exclude(channel=""):
             visit = by_id[delivery.appointment_id]

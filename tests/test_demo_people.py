@@ -14,7 +14,9 @@ from amedi import demo_agenda, demo_people
 from amedi.management.commands.demo import AGENDA
 from appointments import clock
 from appointments.models import Appointment, Doctor
-from tests.factories import CARACAS, make_doctor
+from reminders import planner
+from reminders.models import ContactOptOut, ReminderRule
+from tests.factories import CARACAS, make_appointment, make_doctor, make_rule, soon
 
 pytestmark = pytest.mark.django_db
 
@@ -96,3 +98,17 @@ def test_each_start_plans_its_reminders_anew(tmp_path):
         assert walker.status == "scheduled"
         soon = clock.now() + timedelta(minutes=1)
         assert walker.deliveries.filter(status="pending", scheduled_for__lte=soon).exists()
+
+
+def test_a_start_takes_back_what_was_tried_in_the_last_one_and_tells_nobody():
+    demo_people.make()
+    doctor = Doctor.objects.filter(user__username=demo_people.DOCTORS[0].username).get()
+    make_rule(-60, doctor=doctor)
+    ContactOptOut.objects.create(address="gladys.pena@example.com", channel="email")
+    visit = make_appointment(at=soon(48), doctor=doctor)
+    demo_people.clear_agenda()
+    assert not ReminderRule.objects.filter(doctor__isnull=False).exists()
+    assert not ContactOptOut.objects.exists()
+    planner.plan_marked(now=clock.now())
+    notices = visit.deliveries.filter(reminder_type="cancelacion").values_list("status", "reason")
+    assert set(notices) <= {("skipped", "told_directly")}
