@@ -13,11 +13,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db.models import Exists, Model, OuterRef, Q, QuerySet
-from django.db.models.functions import Abs
+from django.db import connection
+from django.db.models import Exists, Field, ForeignKey, Model, OuterRef
 
 from appointments.models import Appointment, Patient
 from reminders import answers, calendar_file, giving_up, links, reach, taps, timeline, wording
@@ -26,7 +27,7 @@ from reminders.channels.base import Button, ChannelError, Message, Undeliverable
 from reminders.flight import Call
 from reminders.models import DeliveryAttempt, ReminderDelivery, ReminderRule, Reply
 from reminders.models.each import insert_each, update_each
-from reminders.models.outgoing import O, OutgoingMessage, QueueQuerySet
+from reminders.models.outgoing import O, OutgoingMessage
 from reminders.outcomes import after_error
 from reminders.reach import Reach
 from reminders.spacing import Spacing
@@ -36,8 +37,12 @@ from reminders.visits import is_virtual, quiet_hours_of, why_void, words_of
 
 logger = logging.getLogger(__name__)
 Status = OutgoingMessage.Status
+M = TypeVar("M", bound=Model)
 # To read an instant costs more than most of what is done with it.
-_UNREAD = ("created_at", "sent_at", "delivered_at", "read_at", "deliver_by", "told_by_phone_at")
+_UNREAD = {
+    *("created_at", "sent_at", "delivered_at", "read_at", "deliver_by", "lease_until", "told_by_phone_at"),
+    *("booked_at", "sequence_at", "confirmed_at", "checked_in_at", "completed_at", "cancelled_at"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +76,7 @@ def deliveries(
     """
     visits = _locked_visits(row.appointment_id for row in claimed)
     patients = _locked_patients(visits.values(), claimed)
-    rows = _locked_rows(ReminderDelivery.objects.defer(*_UNREAD), claimed)
+    rows = _locked_rows(ReminderDelivery, claimed)
     # Read only now: what was committed while we waited for a lock counts.
     reaches = reach.of(list(patients.values()))
     preparations = _preparations_not_sent(rows)
@@ -103,7 +108,9 @@ def deliveries(
             is_extra=any(other.given_up_at and _moment(other) == _moment(row) for other in others),
         )
         told = _as_known(row, visit, patients[row.patient_id])
-        return _letter(row, told, its_reach, preparations.get(visit.pk), now)
+        # Whoever had the visit before has no page of it any more.
+        has_page = row.patient_id == visit.patient_id
+        return _letter(row, told, its_reach, preparations.get(visit.pk), now, has_page=has_page)
 
     # Of two for one number the nearer visit's goes first.
     in_turn = sorted(rows, key=lambda row: visits[row.appointment_id].starts_at)
@@ -114,7 +121,7 @@ def replies(claimed: Sequence[Reply], *, now: datetime) -> list[Call]:
     """The calls to make for claimed answers."""
     visits = _locked_visits(row.appointment_id for row in claimed)
     _locked_patients(visits.values(), claimed)
-    rows = _locked_rows(Reply.objects.all(), claimed)
+    rows = _locked_rows(Reply, claimed)
 
     def decide(row: Reply) -> _Decision:
         return _answer(row, visits[row.appointment_id], now)
@@ -226,6 +233,8 @@ def _letter(
     its_reach: Reach,
     preparation: ReminderRule | None,
     now: datetime,
+    *,
+    has_page: bool,
 ) -> _Letter:
     kind = ReminderType(row.reminder_type)
     values = words_of(visit, now=now)
@@ -250,7 +259,7 @@ def _letter(
     if channel.shows_pages:
         message = replace(
             message,
-            visit_link=links.visit_url(visit),
+            visit_link=links.visit_url(visit) if has_page else "",
             preferences_link=links.preferences_url(row),
             entry=calendar_file.entry_of(visit),
         )
@@ -366,30 +375,42 @@ def _is_superseded(row: ReminderDelivery, others: Sequence[ReminderDelivery], no
     come = [
         other.as_planned()
         for other in others
-        if other.called_at or (other.status in waiting and _goes(other, now))
+        if _was_called_for_both(other, row) or (other.status in waiting and _goes(other, now))
     ]
     return timeline.superseded_by(row.as_planned(), come)
 
 
-def _others_that_may_speak(rows: Sequence[ReminderDelivery], now: datetime) -> QuerySet[ReminderDelivery]:
+def _others_that_may_speak(rows: Sequence[ReminderDelivery], now: datetime) -> list[ReminderDelivery]:
     """Other rows that were called or whose moment has come, as near to the visit as one of these."""
-    claimed = [row.pk for row in rows]
-    in_question = ReminderDelivery.objects.filter(
-        pk__in=claimed,
-        appointment=OuterRef("appointment"),
-        sequence=OuterRef("sequence"),
-        reminder_type=OuterRef("reminder_type"),
-    ).annotate(distance=Abs("offset_minutes"))
-    come = Q(status__in=(Status.PENDING, Status.SENDING), next_attempt_at__lte=now)
-    return (
-        ReminderDelivery.objects.filter(
-            come | Q(called_at__isnull=False), appointment__in={row.appointment_id for row in rows}
-        )
-        .exclude(pk__in=claimed)
-        .annotate(distance=Abs("offset_minutes"))
-        .filter(Exists(in_question.filter(distance__gte=OuterRef("distance"))))
-        .defer(*_UNREAD)
-    )
+    sql = f"""
+        SELECT {_columns(ReminderDelivery)} FROM reminders_reminderdelivery t
+        WHERE t.appointment_id = ANY(%(visits)s) AND t.id <> ALL(%(claimed)s)
+          AND (t.called_at IS NOT NULL
+               OR (t.status IN ('pending', 'sending') AND t.next_attempt_at <= %(now)s))
+          AND EXISTS (
+            SELECT FROM reminders_reminderdelivery q
+            WHERE q.id = ANY(%(claimed)s) AND q.appointment_id = t.appointment_id
+              AND q.sequence = t.sequence AND q.reminder_type = t.reminder_type
+              AND abs(q.offset_minutes) >= abs(t.offset_minutes)
+          )"""  # noqa: S608
+    asked = {
+        "visits": list({row.appointment_id for row in rows}),
+        "claimed": [row.pk for row in rows],
+        "now": now,
+    }
+    return _read(ReminderDelivery, sql, asked)
+
+
+def _was_called_for_both(other: ReminderDelivery, row: ReminderDelivery) -> bool:
+    """Whether a row that was called leaves nothing to say for this one.
+
+    Before the visit the nearer one does. After it one that went when this one was
+    not due yet was about another moment: the second follow-up follows the first.
+    """
+    if other.called_at is None:
+        return False
+    is_before = ReminderType(row.reminder_type) in timeline.MINIMUM_LEAD
+    return is_before or other.called_at >= row.scheduled_for
 
 
 def _goes(row: ReminderDelivery, now: datetime) -> bool:
@@ -463,26 +484,10 @@ def _answer(row: Reply, visit: Appointment, now: datetime) -> _Letter:
 
 
 def _locked_visits(ids: Iterable[UUID]) -> dict[UUID, Appointment]:
-    locked = Appointment.objects.filter(pk__in=set(ids)).select_for_update().order_by("pk")
-    visits = list(
-        locked.defer(
-            "booked_at", "created_at", "sequence_at", "confirmed_at", "checked_in_at", "completed_at",
-            "cancelled_at",
-        )
-    )  # fmt: skip
+    visits = _locked(Appointment, ids)
     for relation in ("office", "doctor", "specialty"):
-        _attach(relation, visits)
-    return {visit.pk: visit for visit in visits}
-
-
-def _attach(relation: str, rows: Sequence[Model]) -> None:
-    """Read what rows refer to, once for all: a batch has many visits and few doctors."""
-    if rows:
-        referred: type[Model] = rows[0]._meta.get_field(relation).related_model  # type: ignore[assignment]
-        ids = {getattr(row, f"{relation}_id") for row in rows} - {None}
-        found = referred._base_manager.in_bulk(ids)
-        for row in rows:
-            setattr(row, relation, found.get(getattr(row, f"{relation}_id")))
+        _attach(relation, list(visits.values()))
+    return visits
 
 
 def _locked_patients(
@@ -490,15 +495,52 @@ def _locked_patients(
 ) -> dict[int, Patient]:
     """The patients of the visits, and those of whom somebody else has the visit now."""
     ids = {visit.patient_id for visit in visits} | {row.patient_id for row in claimed}
-    locked = Patient.objects.filter(pk__in=ids).select_for_update(no_key=True).order_by("pk")
-    patients = {patient.pk: patient for patient in locked}
+    patients = _locked(Patient, ids, "FOR NO KEY UPDATE")
     for visit in visits:
         visit.patient = patients[visit.patient_id]
     return patients
 
 
-def _locked_rows(queue: QueueQuerySet[O], claimed: Sequence[O]) -> list[O]:
+def _locked_rows(queue: type[O], claimed: Sequence[O]) -> list[O]:
     """The rows as they are now, without those whose claim stands no more."""
     attempts = {row.pk: row.attempt for row in claimed}
-    rows = queue.filter(pk__in=attempts).select_for_update(of=("self",)).order_by("pk")
-    return [row for row in rows if row.status == Status.SENDING and row.attempt == attempts[row.pk]]
+    rows = _locked(queue, attempts)
+    return [row for row in rows.values() if row.status == Status.SENDING and row.attempt == attempts[row.pk]]
+
+
+def _locked(model: type[M], ids: Iterable[Any], how: str = "FOR UPDATE") -> dict[Any, M]:
+    """The rows with these keys as they are now, locked in the order of the keys."""
+    # Put together by Django each time, with a parameter for each key, it would cost
+    # more than to read the rows. Every name is ours.
+    table = model._meta.db_table
+    sql = f"SELECT {_columns(model)} FROM {table} t WHERE id = ANY(%s) ORDER BY id {how}"  # noqa: S608
+    return {row.pk: row for row in _read(model, sql, [list(set(ids))])}
+
+
+def _attach(relation: str, rows: Sequence[Model]) -> None:
+    """Read what rows refer to, once for all: a batch has many visits and few doctors."""
+    if rows:
+        field = rows[0]._meta.get_field(relation)
+        assert isinstance(field, ForeignKey)  # noqa: S101
+        ids = {getattr(row, field.attname) for row in rows} - {None}
+        found = _locked(field.related_model, ids, how="") if ids else {}
+        for row in rows:
+            field.set_cached_value(row, found.get(getattr(row, field.attname)))
+
+
+def _read(model: type[M], sql: str, asked: Any) -> list[M]:
+    """The rows that a statement brings, which reads ``_columns``."""
+    known = [field.attname for field in _fields(model)]
+    with connection.cursor() as cursor:
+        cursor.execute(sql, asked)
+        return [model.from_db(connection.alias, known, row) for row in cursor.fetchall()]
+
+
+@cache
+def _columns(model: type[Model]) -> str:
+    return ", ".join(f"t.{field.column}" for field in _fields(model))
+
+
+def _fields(model: type[Model]) -> list[Field[Any, Any]]:
+    """What a last look reads of a table, in the order in which the model declares it."""
+    return [field for field in model._meta.concrete_fields if field.name not in _UNREAD]

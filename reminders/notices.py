@@ -237,4 +237,7 @@ def plan(
             return promise, Reason.QUIET_HOURS
         return final, None
 
+    if notice.reason:
+        # Nobody is to be reached, so nothing stands in the way.
+        obstacles = dict.fromkeys(rule.channels)
     return timeline.say(rule, starts_at=notice.starts_at, obstacles=obstacles, rows=rows, timing=timing)

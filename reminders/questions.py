@@ -28,6 +28,8 @@ PATIENCE = timedelta(seconds=2)
 """A question that takes longer is given up: whoever watches must not become the load."""
 MANY_TRIES = 3
 """So often has the planning of a visit failed that it will not mend itself."""
+CLOCKS_MAY_DIFFER = 60.0
+"""Seconds by which a stamp of another machine may be ahead of ours."""
 MOST_COUNTED = 1_000
 
 # Where nothing ever ticked, what waits for a tick tells since when it is missed: a
@@ -70,7 +72,11 @@ def last_tick_and_oldest_unsent(now: datetime) -> tuple[float | None, float | No
 
 
 def _age(moment: datetime | None, now: datetime) -> float | None:
-    return None if moment is None else max((now - moment).total_seconds(), 0.0)
+    """Seconds since then. A stamp of the future, from before the clock was set back, tells nothing good."""
+    if moment is None:
+        return None
+    age = (now - moment).total_seconds()
+    return abs(age) if age < -CLOCKS_MAY_DIFFER else max(age, 0.0)
 
 
 def _oldest(queries: Iterable[models.QuerySet[Any]], field: str, now: datetime) -> float | None:

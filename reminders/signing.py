@@ -16,7 +16,7 @@ from django.utils.encoding import force_bytes
 
 
 def signer(salt: str, *, sep: str = ":") -> Signer:
-    """What signs and reads texts of one purpose, with the keys that now hold."""
+    """What signs and reads the texts of one purpose, with the keys that now hold."""
     return _signer(salt, sep, settings.SECRET_KEY, tuple(settings.SECRET_KEY_FALLBACKS))
 
 
@@ -26,14 +26,16 @@ def _signer(salt: str, sep: str, key: str | bytes, fallbacks: tuple[str | bytes,
 
 
 class _QuickSigner(Signer):
-    """Derives the key of its salt once; Django does it for each text, which costs four times as much."""
+    """Prepares its key once. Django does it for each text, and a morning has three buttons a patient."""
 
     def signature(self, value: str | bytes, key: str | bytes | None = None) -> str:
-        derived = _derived(self.salt, self.key if key is None else key)
-        return b64_encode(hmac.digest(derived, force_bytes(value), "sha256")).decode()
+        prepared = _prepared(self.salt, key or self.key).copy()
+        prepared.update(force_bytes(value))
+        return b64_encode(prepared.digest()).decode()
 
 
 @lru_cache(maxsize=32)
-def _derived(salt: str, key: str | bytes) -> bytes:
-    """The key for one salt, as ``django.utils.crypto.salted_hmac`` derives it."""
-    return hashlib.sha256(force_bytes(f"{salt}signer") + force_bytes(key)).digest()
+def _prepared(salt: str, key: str | bytes) -> hmac.HMAC:
+    """The beginning of every signature with the salt, as ``django.utils.crypto.salted_hmac`` makes it."""
+    derived = hashlib.sha256(force_bytes(f"{salt}signer") + force_bytes(key)).digest()
+    return hmac.new(derived, digestmod="sha256")

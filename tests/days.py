@@ -174,7 +174,14 @@ def _next_due(*, default: datetime) -> datetime:
 
 
 def ends(visit: Appointment) -> list[str]:
-    """``24h whatsapp booked_late``: each row of the visit's present version, with its reason or its state."""
+    """``24h whatsapp booked_late``: the rows of the visit's present version, with reason or state.
+
+    The farthest rule first, and of a rule WhatsApp, mail, inbox and the row that closes it.
+    """
     visit.refresh_from_db()
-    rows = visit.deliveries.filter(sequence=visit.sequence).order_by("offset_minutes", "created_at", "pk")
+    channels = ["whatsapp", "email", "in_app", ""]
+    rows = sorted(
+        visit.deliveries.filter(sequence=visit.sequence),
+        key=lambda row: (row.offset_minutes, channels.index(row.channel)),
+    )
     return [f"{offset_of(row)} {row.channel or '-'} {row.reason or row.status}" for row in rows]

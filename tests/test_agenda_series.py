@@ -132,6 +132,11 @@ def test_a_series_is_taken_in_half_a_year_ahead_and_says_so():
     ]
 
 
+@pytest.mark.complaint(
+    "A series brings reminders of all its past dates.",
+    about="clocks",
+    source="odoo/odoo PR#62701",
+)
 def test_of_a_series_begun_long_ago_the_past_is_left_alone():
     old = event("RRULE:FREQ=WEEKLY;COUNT=1000", starts="DTSTART;TZID=America/Caracas:20200106T100000")
     assert days(old)[0] == "09-14"

@@ -49,6 +49,11 @@ def by_sql(visit: Appointment) -> None:
 MOVES = [by_verb, by_save, by_update, by_bulk_update, by_sql]
 
 
+@pytest.mark.complaint(
+    "Moving a visit on another screen, or by drag and drop, moves no reminder.",
+    about="moves",
+    source="onehashai/Cal-ID #1953; help pages of NexHealth and HENO",
+)
 @pytest.mark.parametrize("moved", MOVES)
 def test_every_way_of_moving_a_confirmed_visit_makes_a_new_version_to_confirm(moved):
     visit = make_appointment()
@@ -123,6 +128,11 @@ def gone_by_sql(visit: Appointment) -> None:
     sql("DELETE FROM appointments_appointment WHERE id = %s", visit.pk)
 
 
+@pytest.mark.complaint(
+    "One way of cancelling (a link, the API) forgets the reminders.",
+    about="moves",
+    source="calcom/cal.diy #6905, #17785, #10166",
+)
 @pytest.mark.parametrize("gone", [gone_by_instance, gone_by_queryset, gone_by_sql])
 def test_every_way_of_deleting_cancels_and_keeps_the_history(gone):
     visit = make_appointment()

@@ -101,6 +101,11 @@ PAGES = [
 ]
 
 
+@pytest.mark.complaint(
+    "Nothing is sent, because nothing runs, and no screen says so.",
+    about="clocks",
+    source="LibreBooking/librebooking #269, #1046; calcom/cal.diy #7739, #28811; frappe/erpnext PR#21432",
+)
 @pytest.mark.parametrize("path", PAGES)
 def test_every_page_of_the_admin_says_it(secretary, path):
     ticked(minutes=12)

@@ -259,6 +259,15 @@ def test_who_cancels_by_their_own_tap_has_had_the_answer(told, set_clock):
     assert rows(visit, "cancelacion") == [(0, "skipped", "told_directly")]
 
 
+def test_who_cancels_by_their_own_tap_is_not_called_either(told, set_clock):
+    """Although no channel could have told them."""
+    visit = booked(set_clock, patient=make_patient(phone="", email=""))
+    told("2026-09-12T09:00")
+    booking.cancel(visit, actor=BY_TAP)
+    told("2026-09-12T10:00")
+    assert rows(visit, "cancelacion") == [(0, "skipped", "told_directly")]
+
+
 def test_a_new_doctor_or_place_is_a_change(told, set_clock):
     visit = booked(set_clock)
     told("2026-09-12T09:00")
@@ -282,6 +291,24 @@ def test_a_new_patient_is_told_of_the_booking_and_the_former_one_that_it_is_off(
     booking.cancel(Appointment.objects.get(pk=visit.pk), actor=DESK)
     assert told("2026-09-12T11:00") == ["cancelacion 17 10"]
     assert locmem.outbox[0].to == other.phone
+
+
+class Pages(locmem.LocmemChannel):
+    shows_pages = True
+
+
+def test_the_former_patient_learns_nothing_of_the_new_one(told, set_clock, settings):
+    settings.CHANNEL_BACKENDS = {"whatsapp": {"BACKEND": "tests.test_notices.Pages"}}
+    visit = booked(set_clock)
+    told("2026-09-12T09:00")
+    other = make_patient(doctor=visit.doctor)
+    agree(other)
+    Appointment.objects.filter(pk=visit.pk).update(patient=other)
+    told("2026-09-12T10:00")
+    [off] = [message for message in locmem.outbox if message.kind == "cancelacion"]
+    assert visit.patient.full_name in off.text and other.full_name not in str(off)
+    assert off.visit_link == ""
+    assert off.entry and off.entry.is_cancelled
 
 
 def test_the_cancellation_names_the_time_that_the_patient_knew(told, set_clock):

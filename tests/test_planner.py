@@ -73,6 +73,11 @@ def test_a_move_cancels_the_rows_of_the_old_version_and_plans_the_new(visit, set
     assert set(old.values_list("status", "reason")) == {("cancelled", "moved")}
 
 
+@pytest.mark.complaint(
+    "Reminders of a visit that is off are shown as waiting.",
+    about="moves",
+    source="onehashai/Cal-ID #1020",
+)
 @pytest.mark.parametrize(
     ("verb", "reason"),
     [
@@ -198,6 +203,11 @@ def test_a_disabled_rule_cancels_and_an_enabled_one_plans_again(visit, set_clock
     assert planned(visit)[0] == (-1440, "whatsapp", "pending", "")
 
 
+@pytest.mark.complaint(
+    "A new rule writes to the cases of the past.",
+    about="rules",
+    source="civicrm/civicrm-core PR#18298, PR#10255",
+)
 def test_a_rule_enabled_after_its_moment_sends_nothing(visit, set_clock):
     rule = ReminderRule.objects.filter(offset_minutes=-1440)
     rule.update(is_enabled=False)
@@ -275,6 +285,11 @@ def test_a_rule_that_says_do_not_send_closes_with_that_reason(visit):
     assert (-1440, "", "skipped", "do_not_send") in planned(visit)
 
 
+@pytest.mark.complaint(
+    "A copied rule sends again what the first has sent.",
+    about="rules",
+    source="pretix/pretix PR#3181",
+)
 def test_a_row_that_was_called_is_never_planned_again_also_under_a_copied_rule(visit):
     row = visit.deliveries.get(offset_minutes=-1440)
     ReminderDelivery.objects.filter(pk=row.pk).update(status="sent", called_at=clock.now())
@@ -306,6 +321,11 @@ def test_a_corrected_zone_moves_the_moments_within_the_version(visit):
     assert visit.deliveries.get(offset_minutes=-120).scheduled_for == visit.starts_at - timedelta(hours=2)
 
 
+@pytest.mark.complaint(
+    "One patient without a phone number, and nobody after them is reminded.",
+    about="twice",
+    source="Bahmni/openmrs-module-appointments, read in its code",
+)
 def test_one_visit_that_cannot_be_planned_does_not_stop_its_neighbours(visit):
     broken = make_appointment(at="2026-09-17T12:00")
     break_office(broken)

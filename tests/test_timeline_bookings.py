@@ -39,6 +39,11 @@ BOOKINGS = [
 ]
 
 
+@pytest.mark.complaint(
+    "A late booking brings all the reminders at once, or those of the day before.",
+    about="rules",
+    source="calcom/cal.diy #10749; onehashai/Cal-ID #1442; pretix/pretix #3757, #1106",
+)
 @pytest.mark.parametrize(
     ("booked", "left", "rows"), [case[1:] for case in BOOKINGS], ids=[case[0] for case in BOOKINGS]
 )
@@ -48,6 +53,11 @@ def test_what_leaves_is_what_the_booking_left_time_for(days, booked, left, rows)
     assert rows is None or ends(visit) == rows
 
 
+@pytest.mark.complaint(
+    "A reminder of today says tomorrow.",
+    about="words",
+    source="Calnode/calnode, discussion 266",
+)
 @pytest.mark.parametrize("case", [pytest.param("2026-09-17T07:00", id="A3")])
 def test_a_reminder_of_today_never_says_tomorrow(days, case):
     days.book(booked=case)

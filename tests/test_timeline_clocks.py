@@ -49,11 +49,24 @@ BEFORE = [
     ("over a leap day", "2028-03-01T10:00", "1d", "2028-02-29T14:00Z"),
     ("months before, clamped", "2026-03-31T10:00", "1mo", "2026-02-28T14:00Z"),
     ("months before, over the year", "2026-01-15T10:00", "2mo", "2025-11-15T14:00Z"),
+    ("months before, of a leap day", "2028-02-29T10:00", "12mo", "2027-02-28T14:00Z"),
+    ("months before, leap day to leap day", "2028-02-29T10:00", "48mo", "2024-02-29T14:00Z"),
+    ("months before, into a gap", "2026-04-08T02:30 NewYork", "1mo", "2026-03-08T07:30Z"),
+    ("midnight", "2026-09-17T00:00", "1d", "2026-09-16T04:00Z"),
+    ("midnight of a new month", "2026-03-01T00:00", "1d", "2026-02-28T04:00Z"),
+    ("the minute before a new year", "2026-01-01T00:00", "1min", "2026-01-01T03:59Z"),
+    ("no change in Bogota", "2026-11-01T10:00 Bogota", "24h", "2026-10-31T15:00Z"),
+    ("no change in Bogota", "2026-11-01T10:00 Bogota", "1d", "2026-10-31T15:00Z"),
+    ("a gap in Madrid", "2026-03-30T02:30 Madrid", "1d", "2026-03-29T01:30Z"),
+    ("a double hour in Madrid", "2026-10-26T02:30 Madrid", "1d", "2026-10-25T00:30Z"),
+    ("a gap of half an hour", "2026-10-05T02:15 LordHowe", "1d", "2026-10-03T15:45Z"),
+    ("a double half hour", "2026-04-06T01:45 LordHowe", "1d", "2026-04-04T14:45Z"),
+    ("elapsed over half an hour", "2026-10-04T10:00 LordHowe", "24h", "2026-10-02T23:00Z"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("start", "offset", "expected"), [case[1:] for case in BEFORE], ids=[c[0] for c in BEFORE]
+    ("start", "offset", "expected"), [case[1:] for case in BEFORE], ids=[f"{c[0]} {c[2]}" for c in BEFORE]
 )
 def test_hours_are_elapsed_and_days_are_the_same_clock(start, offset, expected):
     assert utc(timeline.moment(rule(offset), visit(start))) == expected
@@ -71,7 +84,9 @@ CHECK_UPS = [
 
 
 @pytest.mark.parametrize(
-    ("start", "offset", "expected"), [case[1:] for case in CHECK_UPS], ids=[c[0] for c in CHECK_UPS]
+    ("start", "offset", "expected"),
+    [case[1:] for case in CHECK_UPS],
+    ids=[f"{c[0]} {c[2]}" for c in CHECK_UPS],
 )
 def test_a_check_up_counts_calendar_months_from_the_visit_without_drift(start, offset, expected):
     done = visit(start, status="completed", completed_at=at("2026-12-24T20:00"))

@@ -50,6 +50,11 @@ NIGHTS = [
 ]
 
 
+@pytest.mark.complaint(
+    "What was held back at night never comes, or comes at night after all.",
+    about="nights",
+    source="tasks/tasks #282, #370; quarck/CalendarNotification #58; aashutoshkumarbhardwaj/CreatorOs #982",
+)
 @pytest.mark.parametrize(
     ("start", "offset", "moment", "said"), [case[1:] for case in NIGHTS], ids=[case[0] for case in NIGHTS]
 )
@@ -60,6 +65,11 @@ def test_what_falls_into_the_night_leaves_by_day_and_says_which_day_it_is(days, 
     assert f"su cita es {said}" in days.sent[0].message.text
 
 
+@pytest.mark.complaint(
+    "What does not fit into the day is dropped, and nobody learns of it.",
+    about="nights",
+    source="help pages of ICANotes and SimplePractice",
+)
 @pytest.mark.parametrize("booked", [pytest.param("2026-09-17T21:10", id="B4")])
 def test_what_cannot_be_said_by_day_is_for_the_call_list(days, booked):
     days.rules("2h")
@@ -98,6 +108,11 @@ def test_of_another_type_both_go(days, start):
     assert ends(visit) == ["10h whatsapp sent", "3h whatsapp sent"]
 
 
+@pytest.mark.complaint(
+    "Quiet hours are those of the server and not of whoever is woken.",
+    about="nights",
+    source="novuhq/novu #2808, PR#9128, PR#11965",
+)
 @pytest.mark.parametrize(
     ("start", "left"),
     [

@@ -14,6 +14,7 @@ from tests.timeline_values import (
     WHATSAPP_AND_MAIL,
     at,
     plan,
+    quiet_hours,
     reachable,
     rows_of,
     rule,
@@ -41,6 +42,29 @@ BOOKINGS = [
 @pytest.mark.parametrize(("booked", "expected"), [c[1:] for c in BOOKINGS], ids=[c[0] for c in BOOKINGS])
 def test_each_rule_has_its_row_and_what_was_booked_too_late_says_so(booked, expected):
     assert told(plan(visit(booked=booked), R24, R2)) == expected
+
+
+ELSEWHERE = [
+    # In Madrid the night before 2026-03-29 is an hour short: 24 hours before 09:00 is 08:00.
+    ("half an hour ahead", "2026-03-29T09:00 Madrid", "2026-03-28T07:30 Madrid", "24h", "booked_late"),
+    ("and a minute more", "2026-03-29T09:00 Madrid", "2026-03-28T07:29 Madrid", "24h", "2026-03-28T08:00"),
+    ("a day is at nine", "2026-03-29T09:00 Madrid", "2026-03-28T08:29 Madrid", "1d", "2026-03-28T09:00"),
+    ("half an hour before it", "2026-03-29T09:00 Madrid", "2026-03-28T08:30 Madrid", "1d", "booked_late"),
+    ("booked in another zone", "2026-09-17T10:00", "2026-09-16T15:29 Madrid", "24h", "2026-09-16T10:00"),
+    ("and at half past three there", "2026-09-17T10:00", "2026-09-16T15:30 Madrid", "24h", "booked_late"),
+    ("booked in the double hour", "2026-11-02T10:00 NewYork", "2026-11-01T01:30 NewYork²", "24h",
+     "2026-11-01T10:00"),
+    ("of a leap day", "2028-03-01T10:00", "2028-02-29T09:30", "1d", "booked_late"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("start", "booked", "offset", "expected"), [c[1:] for c in ELSEWHERE], ids=[c[0] for c in ELSEWHERE]
+)
+def test_a_late_booking_is_late_by_elapsed_time_wherever_it_was_made(start, booked, offset, expected):
+    place = start.partition(" ")[2] or "Caracas"
+    planned = plan(visit(start, booked=booked), rule(offset), quiet=quiet_hours(place=place))
+    assert told(planned, place) == [f"{offset} whatsapp {expected}"]
 
 
 def test_a7_a_preparation_that_was_booked_too_late_keeps_its_row():
@@ -117,6 +141,11 @@ ALL_TYPES = [
 ]
 
 
+@pytest.mark.complaint(
+    "A condition on the status guards only some kinds of reminder.",
+    about="moves",
+    source="LibreBooking/librebooking PR#773",
+)
 @pytest.mark.parametrize(
     ("status", "expected"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -104,6 +105,11 @@ def test_planning_again_after_a_change_of_rules_gives_the_same_rows(visit, rules
     assert timeline.plan(visit, rules=later, reach=reach, quiet=quiet, rows=rows) == changed
 
 
+@pytest.mark.complaint(
+    "Switching a rule on writes to everybody at once.",
+    about="rules",
+    source="calcom/cal.diy #15672",
+)
 @settings(deadline=None)
 @given(visits(), rule_sets(), rule_sets(), reaches, quiet_hours, st.integers(0, 9_000))
 def test_saving_a_rule_never_sends(visit, rules, later, reach, quiet, ago):
@@ -148,6 +154,11 @@ def _begins_in_a_gap(moment: datetime, quiet: QuietHours) -> bool:
     return instant(day, quiet.start, quiet.zone).astimezone(quiet.zone).time() != quiet.start
 
 
+@pytest.mark.complaint(
+    "Nothing was sent, and nothing says why.",
+    about="twice",
+    source="pretix/pretix #4478; Wunderbyte-GmbH/moodle-mod_booking #263",
+)
 @settings(deadline=None)
 @given(visits(), rule_sets(), reaches, quiet_hours)
 def test_every_row_has_a_state_and_a_reason_that_fit(visit, rules, reach, quiet):
@@ -174,6 +185,11 @@ def test_what_was_called_is_never_planned_again(visit, rules, reach, quiet):
     )
 
 
+@pytest.mark.complaint(
+    "A date that changes brings a reminder twice, or suppresses the next.",
+    about="moves",
+    source="civicrm/civicrm-core PR#8025, PR#8987, PR#11239",
+)
 @settings(deadline=None)
 @given(visits(), rule_sets(), reaches, quiet_hours)
 def test_a_move_there_and_back_promises_the_same_moments(visit, rules, reach, quiet):

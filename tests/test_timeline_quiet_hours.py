@@ -33,9 +33,17 @@ UPCOMING = [
     ("beside B6: a minute before it", "2026-09-18T20:59", "24h", "2026-09-17T20:59"),
     ("beside B6: a minute before the end", "2026-09-18T08:59", "2h", "2026-09-18T07:00"),
     ("beside B1: after midnight", "2026-09-19T00:10", "24h", "2026-09-18T07:00"),
+    ("beside B1: a visit at midnight", "2026-09-19T00:00", "2h", "2026-09-18T20:45"),
+    ("beside B2: they end as the visit begins", "2026-09-18T07:00", "2h", "2026-09-17T20:45"),
+    ("beside B2: over a leap day", "2028-03-01T06:30", "2h", "2028-02-29T20:45"),
 ]
 
 
+@pytest.mark.complaint(
+    "Quiet hours over midnight hold always, or never.",
+    about="nights",
+    source="greghesp/assistant-relay #60; kmac/mindfulnotifier #7",
+)
 @pytest.mark.parametrize(
     ("start", "offset", "expected"), [c[1:] for c in UPCOMING], ids=[c[0] for c in UPCOMING]
 )
@@ -146,6 +154,14 @@ NIGHTS = [
         "2026-11-01T05:45Z",
     ),
     ("they end in a skipped hour", "2026-03-08T01:00 NewYork", ("21:00", "02:30"), "2026-03-08T07:30Z"),
+    ("no change in Bogota", "2026-11-01T23:00 Bogota", ("21:00", "07:00"), "2026-11-02T12:00Z"),
+    ("they begin at midnight", "2026-09-17T00:00 Caracas", ("00:00", "06:00"), "2026-09-17T10:00Z"),
+    ("the minute before midnight", "2026-09-17T23:59 Caracas", ("00:00", "06:00"), "2026-09-18T03:59Z"),
+    ("they end at midnight", "2026-09-17T23:30 Caracas", ("22:00", "00:00"), "2026-09-18T04:00Z"),
+    ("they end in a skipped half hour", "2026-10-04T01:00 LordHowe", ("21:00", "02:15"), "2026-10-03T15:45Z"),
+    ("they end in a double half hour", "2026-04-05T01:00 LordHowe", ("21:00", "01:45"), "2026-04-04T14:45Z"),
+    ("and it comes again", "2026-04-05T01:40 LordHowe²", ("21:00", "01:45"), "2026-04-04T15:15Z"),
+    ("in Madrid it comes again too", "2026-10-25T02:15 Madrid²", ("21:00", "02:30"), "2026-10-25T01:30Z"),
     ("they begin in a skipped hour", "2026-09-06T02:00 Santiago", ("00:00", "07:00"), "2026-09-06T10:00Z"),
 ]
 

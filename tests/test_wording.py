@@ -50,6 +50,11 @@ DAYS = [
 ]
 
 
+@pytest.mark.complaint(
+    "The message tells the hour of a traveller, of the organiser or of the server.",
+    about="clocks",
+    source="calcom/cal.diy #29868, #18248; odoo/odoo PR#100733; SuiteCRM/SuiteCRM #822",
+)
 @pytest.mark.parametrize(
     ("start", "now", "said"), [case[1:] for case in DAYS], ids=[case[0] for case in DAYS]
 )

@@ -21,6 +21,8 @@ ZONES = {
     "NewYork": ZoneInfo("America/New_York"),
     "Santiago": ZoneInfo("America/Santiago"),
     "Madrid": ZoneInfo("Europe/Madrid"),
+    "Bogota": ZoneInfo("America/Bogota"),
+    "LordHowe": ZoneInfo("Australia/Lord_Howe"),
 }
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 WHATSAPP_AND_MAIL = ("whatsapp", "email")
