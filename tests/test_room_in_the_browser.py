@@ -17,7 +17,7 @@ from amedi.sandbox import Sandbox
 from appointments import booking, clock
 from appointments.models import Appointment, Doctor
 from tests.browser import DESK, PHONE, open_page, scrolls_sideways, serious_faults
-from tests.engine import due_visit, settle
+from tests.engine import due_visit, settle, wait_for
 from tests.factories import make_delivery, make_doctor, make_patient, make_user
 from tests.room import (
     RoomServer,
@@ -105,7 +105,14 @@ def test_a_tap_on_the_patients_phone_shows_in_both_browsers(sandbox: Sandbox, br
     phone = open_page(browser, PHONE)
     phone.goto(f"{sandbox.url}/phone/{visit.patient.phone.removeprefix('+')}")
     phone.get_by_role("log", name="Mensajes").get_by_role("button", name="Confirmar").click()
-    expect(phone.get_by_text("Confirmar", exact=True).last).to_be_visible()
+
+    def is_confirmed() -> bool:
+        # The tap may still be on its way to the sandbox.
+        settle(sandbox)
+        visit.refresh_from_db()
+        return bool(visit.status == "confirmed")
+
+    wait_for(is_confirmed)
     settle(sandbox)
     for page in pages:
         expect(card(page, visit).get_by_text("Confirmó por WhatsApp")).to_be_visible()
@@ -176,7 +183,8 @@ def test_what_does_not_change_is_not_touched_and_scroll_focus_and_menus_stay(pag
     booking.confirm(visits[1], actor=booking.SYSTEM)
     expect(section(page, "en-sala").locator(f"#cita-{visits[0].pk}")).to_be_attached()
     expect(card(page, visits[1]).get_by_text("Confirmada")).to_be_attached()
-    assert held.bounding_box() == pytest.approx(place, abs=2)
+    # Less than a line of text: a card that left above would move it by a hundred.
+    assert held.bounding_box() == pytest.approx(place, abs=8)
     expect(held.get_by_role("button", name="No asistió")).to_be_visible()
     assert held.evaluate("card => card.contains(document.activeElement)")
     assert page.evaluate("[...document.querySelectorAll('.card')].every(card => card.isTheSame)")
