@@ -58,7 +58,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     due, kills = (QUICK_DUE, QUICK_KILLS) if options.quick else (DUE, KILLS)
-    print(figures.heading("bench.crash", packages=("aiohttp",)) + f"seed {options.seed}", flush=True)
+    print(figures.heading("bench.crash", packages=("pyreqwest",)) + f"seed {options.seed}", flush=True)
     verdict = figures.Verdict()
     chance = random.Random(options.seed)
     for latency in LATENCIES:

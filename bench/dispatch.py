@@ -143,7 +143,7 @@ def main() -> int:
     parser.add_argument("--only", choices=["ours", "origin", "django-q2"], help="one contender alone")
     options = parser.parse_args()
     count = DUE // 20 if options.quick else DUE
-    print(figures.heading("bench.dispatch", packages=("aiohttp", "django-q2")), flush=True)
+    print(figures.heading("bench.dispatch", packages=("pyreqwest", "django-q2")), flush=True)
     verdict = figures.Verdict()
     rows = []
     for latency, goal in GOALS.items():

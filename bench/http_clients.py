@@ -10,7 +10,6 @@ pycurl takes part where it is installed. Figures: docs/decisions/0016-the-sendin
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 import subprocess
 import sys
@@ -22,6 +21,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from io import BytesIO
 
+import aiohttp
+import orjson
 import requests
 import uvloop
 
@@ -59,7 +60,7 @@ def requests_in_threads(account: Account) -> None:
             own.session.trust_env = False
         with own.session.post(
             f"{account.url}/{account.phone_number_id}/messages",
-            data=json.dumps(BODY).encode(),
+            data=orjson.dumps(BODY),
             headers={"Authorization": account.authorization, "Content-Type": "application/json"},
             timeout=(account.connect_timeout, account.read_timeout),
             allow_redirects=False,
@@ -71,8 +72,25 @@ def requests_in_threads(account: Account) -> None:
             pass
 
 
+async def on_aiohttp(account: Account) -> None:
+    """A session on an event loop."""
+    left = iter(range(SENDS))
+    url = f"{account.url}/{account.phone_number_id}/messages"
+    headers = {"Authorization": account.authorization, "Content-Type": "application/json"}
+
+    async def keep_sending(session: aiohttp.ClientSession) -> None:
+        for _ in left:
+            async with session.post(url, data=orjson.dumps(BODY), allow_redirects=False) as response:
+                read_accepted(Answer(status=response.status, body=await response.read()))
+
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0), headers=headers, cookie_jar=aiohttp.DummyCookieJar()
+    ) as session:
+        await asyncio.gather(*(keep_sending(session) for _ in range(IN_FLIGHT)))
+
+
 async def sender(account: Account) -> None:
-    """The product's own, which is aiohttp."""
+    """The product's own, which is reqwest."""
     messages = Sender(account)
     left = iter(range(SENDS))
 
@@ -96,7 +114,7 @@ def pycurl_multi(account: Account) -> None:
             answers.pop(handle, None)
             return
         answers[handle] = BytesIO()
-        handle.setopt(pycurl.POSTFIELDS, json.dumps(BODY))
+        handle.setopt(pycurl.POSTFIELDS, orjson.dumps(BODY))
         handle.setopt(pycurl.WRITEDATA, answers[handle])
         multi.add_handle(handle)
 
@@ -121,8 +139,9 @@ def pycurl_multi(account: Account) -> None:
 
 CLIENTS: dict[str, Callable[[Account], None]] = {
     "requests in threads": requests_in_threads,
-    "aiohttp": lambda account: asyncio.run(sender(account)),
-    "aiohttp on uvloop": lambda account: uvloop.run(sender(account)),
+    "aiohttp": lambda account: asyncio.run(on_aiohttp(account)),
+    "aiohttp on uvloop": lambda account: uvloop.run(on_aiohttp(account)),
+    "reqwest": lambda account: asyncio.run(sender(account)),
 }
 if find_spec("pycurl"):
     CLIENTS["pycurl multi"] = pycurl_multi

@@ -75,7 +75,7 @@ def main() -> int:
     parser.add_argument("--server", choices=SERVERS, default="gthread-2x4")
     options = parser.parse_args()
     seconds = QUICK_SECONDS if options.quick else SECONDS
-    print(figures.heading("bench.webhook", packages=("gunicorn", "django-q2", "aiohttp")), flush=True)
+    print(figures.heading("bench.webhook", packages=("gunicorn", "django-q2", "pyreqwest")), flush=True)
     verdict = figures.Verdict()
     _fill(seconds)
     rows = []
