@@ -19,6 +19,7 @@ from uuid import UUID
 
 from django.db import connection
 from django.db.models import Exists, Field, ForeignKey, Model, OuterRef
+from django.db.models.base import ModelState
 
 from appointments.models import Appointment, Patient
 from reminders import answers, calendar_file, giving_up, links, reach, taps, timeline, wording
@@ -26,7 +27,7 @@ from reminders.channels import get_channel
 from reminders.channels.base import Button, ChannelError, Message, Undeliverable
 from reminders.flight import Call
 from reminders.models import DeliveryAttempt, ReminderDelivery, ReminderRule, Reply
-from reminders.models.each import insert_each, update_each
+from reminders.models.each import array_type, as_array, insert_each, update_each
 from reminders.models.outgoing import O, OutgoingMessage
 from reminders.outcomes import after_error
 from reminders.reach import Reach
@@ -384,18 +385,18 @@ def _others_that_may_speak(rows: Sequence[ReminderDelivery], now: datetime) -> l
     """Other rows that were called or whose moment has come, as near to the visit as one of these."""
     sql = f"""
         SELECT {_columns(ReminderDelivery)} FROM reminders_reminderdelivery t
-        WHERE t.appointment_id = ANY(%(visits)s) AND t.id <> ALL(%(claimed)s)
+        WHERE t.appointment_id = ANY(%(visits)s::uuid[]) AND t.id <> ALL(%(claimed)s::uuid[])
           AND (t.called_at IS NOT NULL
                OR (t.status IN ('pending', 'sending') AND t.next_attempt_at <= %(now)s))
           AND EXISTS (
             SELECT FROM reminders_reminderdelivery q
-            WHERE q.id = ANY(%(claimed)s) AND q.appointment_id = t.appointment_id
+            WHERE q.id = ANY(%(claimed)s::uuid[]) AND q.appointment_id = t.appointment_id
               AND q.sequence = t.sequence AND q.reminder_type = t.reminder_type
               AND abs(q.offset_minutes) >= abs(t.offset_minutes)
           )"""  # noqa: S608
     asked = {
-        "visits": list({row.appointment_id for row in rows}),
-        "claimed": [row.pk for row in rows],
+        "visits": as_array({row.appointment_id for row in rows}),
+        "claimed": as_array(row.pk for row in rows),
         "now": now,
     }
     return _read(ReminderDelivery, sql, asked)
@@ -513,8 +514,8 @@ def _locked(model: type[M], ids: Iterable[Any], how: str = "FOR UPDATE") -> dict
     # Put together by Django each time, with a parameter for each key, it would cost
     # more than to read the rows. Every name is ours.
     table = model._meta.db_table
-    sql = f"SELECT {_columns(model)} FROM {table} t WHERE id = ANY(%s) ORDER BY id {how}"  # noqa: S608
-    return {row.pk: row for row in _read(model, sql, [list(set(ids))])}
+    sql = f"SELECT {_columns(model)} FROM {table} t WHERE id = ANY(%s{array_type(model)}) ORDER BY id {how}"  # noqa: S608
+    return {row.pk: row for row in _read(model, sql, [as_array(set(ids))])}
 
 
 def _attach(relation: str, rows: Sequence[Model]) -> None:
@@ -533,7 +534,18 @@ def _read(model: type[M], sql: str, asked: Any) -> list[M]:
     known = [field.attname for field in _fields(model)]
     with connection.cursor() as cursor:
         cursor.execute(sql, asked)
-        return [model.from_db(connection.alias, known, row) for row in cursor.fetchall()]
+        alias = connection.alias
+        return [_as_read(model, dict(zip(known, row, strict=True)), alias) for row in cursor.fetchall()]
+
+
+def _as_read(model: type[M], values: dict[str, Any], alias: str) -> M:
+    """A row of a table, made as unpickling makes it: ``from_db`` costs as much as to read it."""
+    row = model.__new__(model)
+    row.__dict__.update(values)
+    row._state = ModelState()
+    row._state.adding = False
+    row._state.db = alias
+    return row
 
 
 @cache

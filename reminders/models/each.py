@@ -7,12 +7,10 @@ text, which costs a tenth.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
-from uuid import UUID
 
+import orjson
 from django.db import connection, models
 
 Values = Mapping[str, object]
@@ -35,22 +33,27 @@ def update_each(
         return set()
     columns = {name: _column(model, name) for name in rows[0]}
     sets = ", ".join(f"{column} = v.{column}" for name, column in columns.items() if name not in keys)
-    conditions = only_if or {}
-    wheres = [
-        *(f"t.{columns[key]} = v.{columns[key]}" for key in keys),
-        *(f"t.{_column(model, name)} = ANY(%s)" for name in conditions),
-    ]
     table, pk = model._meta.db_table, columns["pk"]
-    # Locked in one order first, or two workers could wait for each other.
+    others = [columns[key] for key in keys if key != "pk"]
+    conditions = {_column(model, name): list(allowed) for name, allowed in (only_if or {}).items()}
+    were = "".join(f", t.{column} AS was_{column}" for column in {*others, *conditions})
+    wheres = [
+        f"t.{pk} = v.{pk}",
+        *(f"v.was_{column} = v.{column}" for column in others),
+        *(f"v.was_{column} = ANY(%s)" for column in conditions),
+    ]
+    # Locked in one order first, or two workers could wait for each other. What a row
+    # was is judged as it was locked: judged beside the key, statistics of an hour at
+    # which nothing had that status would make it a scan of the table.
     # Every name is that of a field of ours.
     sql = f"""
         WITH v AS MATERIALIZED (
-            SELECT v.* FROM ({_rows_of(model, rows[0])}) v JOIN {table} t USING ({pk})
+            SELECT v.*{were} FROM ({_rows_of(model, rows[0])}) v JOIN {table} t USING ({pk})
             ORDER BY {pk} FOR NO KEY UPDATE OF t
         )
         UPDATE {table} t SET {sets} FROM v WHERE {" AND ".join(wheres)} RETURNING t.{pk}"""  # noqa: S608
     with connection.cursor() as cursor:
-        cursor.execute(sql, [_as_json(model, rows), *(list(allowed) for allowed in conditions.values())])
+        cursor.execute(sql, [_as_json(model, rows), *conditions.values()])
         return {key for (key,) in cursor.fetchall()}
 
 
@@ -70,6 +73,16 @@ def insert_each(
     with connection.cursor() as cursor:
         cursor.execute(sql, [_as_json(model, rows)])
         return list(cursor.fetchall())
+
+
+def as_array(keys: Iterable[Any]) -> str:
+    """Primary keys as the text of an array, for ``array_type``: psycopg quotes each key by itself."""
+    return f"{{{','.join(map(str, keys))}}}"
+
+
+def array_type(model: type[models.Model]) -> str:
+    """The cast that makes an array of a model's primary keys of such a text."""
+    return f"::{_type_of(_field(model, 'pk'))}[]"
 
 
 def _rows_of(model: type[models.Model], names: Collection[str]) -> str:
@@ -97,14 +110,5 @@ def _type_of(field: models.Field[Any, Any]) -> str:
 
 def _as_json(model: type[models.Model], rows: Sequence[Values]) -> str:
     columns = {name: _column(model, name) for name in rows[0]}
-    return json.dumps(
-        [{columns[name]: value for name, value in row.items()} for row in rows], default=_as_text
-    )
-
-
-def _as_text(value: object) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, UUID):
-        return str(value)
-    raise TypeError(f"{type(value).__name__} cannot be written")
+    # Instants and UUIDs are written as Postgres reads them (RFC 3339, RFC 9562).
+    return orjson.dumps([{columns[name]: value for name, value in row.items()} for row in rows]).decode()

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from appointments.access import ScopedQuerySet
 from appointments.models import Patient
+from reminders.models.each import array_type, as_array
 from reminders.models.labels import REASON_CHOICES, ChannelName
 
 O = TypeVar("O", bound="OutgoingMessage")  # noqa: E741
@@ -60,18 +61,18 @@ class QueueQuerySet(ScopedQuerySet[O]):
         ``attempt`` rises: it is the token with which the holder proves later that
         the row is still theirs. What is returned knows its key, attempt, visit and patient only.
         """
-        table = self.model._meta.db_table
+        table, keys = self.model._meta.db_table, array_type(self.model)
         # One statement, one commit. Every name is ours.
         sql = f"""
             WITH free AS MATERIALIZED (
                 SELECT q.id FROM {table} q {self.lock_too}
-                WHERE q.id = ANY(%s) AND q.status = 'pending' AND q.next_attempt_at <= %s
+                WHERE q.id = ANY(%s{keys}) AND q.status = 'pending' AND q.next_attempt_at <= %s
                 FOR UPDATE SKIP LOCKED
             )
             UPDATE {table} t SET status = 'sending', attempt = t.attempt + 1, lease_until = %s
             FROM free WHERE t.id = free.id RETURNING t.id, t.patient_id, t.attempt, t.appointment_id"""  # noqa: S608
         with connection.cursor() as cursor:
-            cursor.execute(sql, [list(ids), now, now + lease])
+            cursor.execute(sql, [as_array(ids), now, now + lease])
             # In the order in which the model declares them.
             known = ["id", "patient_id", "attempt", "appointment_id"]
             return [self.model.from_db(self.db, known, row) for row in cursor.fetchall()]
