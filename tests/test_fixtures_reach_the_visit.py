@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,7 @@ from whatsapp import inbox
 from whatsapp.models import InboundMessage, StatusEvent
 
 pytestmark = pytest.mark.django_db
+BEFORE_THE_FIXTURES = datetime(2026, 12, 1, 12, tzinfo=UTC)
 PAYLOADS = Path(__file__).parent / "payloads"
 SECRET = b"test-app-secret-not-real"
 PHONES = {
@@ -74,10 +75,10 @@ def in_the_air(who: str = "ana", *, visit: Appointment | None = None, hours: flo
 
 
 def accepted(row: ReminderDelivery, wamid: str) -> ReminderDelivery:
-    """The same after Meta's answer was recorded."""
+    """The same after Meta's answer was recorded, shortly before what the fixtures tell."""
     message = Message(to=row.address, reference=row.reference, kind="x", text="x")
     call = Call(row=row, message=message, payload={}, attempt_id=row.attempts.get().pk)
-    dispatch.record([(call, Receipt(message_id=wamid))], now=clock.now())
+    dispatch.record([(call, Receipt(message_id=wamid))], now=BEFORE_THE_FIXTURES)
     row.refresh_from_db()
     return row
 
