@@ -351,14 +351,16 @@ def _adjustment(row: ReminderDelivery, wanted: Mapping[str, object]) -> list[dic
 
 def _fields(rule: ReminderRule, wish: _Wish, fallen: ReminderDelivery | None) -> dict[str, object]:
     planned = wish.planned
+    # What goes in a step's place is about its moment, whatever the rule says by now.
+    moment = fallen or rule
     return {
         "patient": wish.patient,
         "sequence": wish.sequence,
         "rule": rule.pk,
         "rule_name": str(rule),
         "reminder_type": rule.reminder_type,
-        "offset_minutes": rule.offset_minutes,
-        "offset_unit": rule.offset_unit,
+        "offset_minutes": moment.offset_minutes,
+        "offset_unit": moment.offset_unit,
         "channel": planned.channel,
         "status": planned.status,
         "reason": planned.reason,

@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from appointments import clock
 from reminders import dispatch, preview
+from reminders.channels.base import ChannelError
 from reminders.models import ReminderRule
 from reminders.timeline import ReminderType
 from tests.days import Days, ends
@@ -287,3 +288,16 @@ def test_a_visit_that_is_given_to_another_doctor_is_reminded_of_by_that_doctors_
     assert days.sent[0].message.text == f"Le recibe {successor}."
     former = visit.deliveries.filter(sequence=0)
     assert set(former.values_list("status", "reason")) == {("cancelled", "moved")}
+
+
+# --- A rule that changes while its step fails ----------------------------------------
+
+
+def test_what_goes_in_a_steps_place_is_of_its_moment_though_the_rule_has_another_by_now(days):
+    [day_before] = days.rules("24h")
+    visit = days.book(start=NEXT_WEEK)
+    days.refuse({"whatsapp": ChannelError("131000")})
+    assert days.until("2026-09-23T10:00") == []
+    edit(day_before, offset_minutes=-120)
+    assert days.until("2026-09-23T20:00")[0].startswith("24h email 2026-09-23T1")
+    assert ends(visit) == ["24h whatsapp attempts_exhausted", "24h email sent"]
