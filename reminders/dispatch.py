@@ -35,7 +35,7 @@ from django.db import (
 )
 from psycopg.errors import DeadlockDetected
 
-from reminders import backoff, giving_up, known_as, last_look, meters
+from reminders import backoff, giving_up, known_as, last_look, meters, same_day
 from reminders.channels.base import AnswerLost, ChannelError, Receipt, Throttled
 from reminders.flight import Call, Flight, Outcome
 from reminders.known_as import KnownAs
@@ -176,6 +176,7 @@ def prepare(
     while len(calls) < seats and (answers := lines.replies.claim(seats - len(calls), now=now, room=room)):
         calls += _look(last_look.replies, answers, now)
     while len(calls) < seats and (due := lines.deliveries.claim(seats - len(calls), now=now, room=room)):
+        due = [*due, *same_day.claim_companions(due, now=now)]
         calls += _look(partial(last_look.deliveries, spacing=lines.spacing), due, now)
     return calls
 
@@ -206,6 +207,7 @@ def record(landed: Landed, *, now: datetime) -> None:
     Acceptances all at once; where that does not work, each by itself: an odd
     answer must not cost its neighbours their outcome.
     """
+    landed = [pair for call, outcome in landed for pair in call.apart(outcome)]
     accepted = [(call, outcome) for call, outcome in landed if isinstance(outcome, Receipt)]
     one_by_one: Landed = [(call, outcome) for call, outcome in landed if not isinstance(outcome, Receipt)]
     try:
@@ -382,7 +384,9 @@ def _rescue(queue: QueueQuerySet[Any], now: datetime) -> None:
         else:
             # Dead before it: nothing went out, but the death counts, or a row that
             # kills its worker would be taken for ever.
-            changes |= {"status": Status.PENDING, "next_attempt_at": now + backoff.delay(1)}
+            # One that was claimed early, to go along with another, keeps its own moment.
+            changes |= {"status": Status.PENDING}
+            changes |= {"next_attempt_at": max(row.next_attempt_at, now + backoff.delay(1))}
             changes |= {"retry_count": row.retry_count + 1}
         queue.filter(pk=row.pk).update(**changes)
         _tell_tidied(row, changes)

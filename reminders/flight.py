@@ -15,7 +15,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from uuid import UUID
@@ -23,7 +23,7 @@ from uuid import UUID
 from django.conf import settings
 
 from reminders.channels import get_channel
-from reminders.channels.base import AnswerLost, Channel, ChannelError, Message, Receipt
+from reminders.channels.base import AnswerLost, Channel, ChannelError, Message, Receipt, id_at
 from reminders.models.outgoing import OutgoingMessage
 
 logger = logging.getLogger(__name__)
@@ -47,6 +47,18 @@ class Call:
     payload: dict[str, Any]
     """The message as the channel puts it on the wire: what the ledger holds is what leaves."""
     attempt_id: int
+    also: tuple[Call, ...] = ()
+    """The other rows that the same message speaks for, each with its own attempt."""
+
+    def apart(self, outcome: Outcome) -> list[tuple[Call, Outcome]]:
+        """How each row of the call ended. The ledger knows an id once: the others add their place to it."""
+        ended: list[tuple[Call, Outcome]] = [(self, outcome)]
+        for place, call in enumerate(self.also, start=2):
+            its_own = outcome
+            if isinstance(outcome, Receipt):
+                its_own = replace(outcome, message_id=id_at(outcome.message_id, place))
+            ended.append((call, its_own))
+        return ended
 
 
 class Flight:

@@ -22,7 +22,7 @@ from django.db.models import Exists, Field, ForeignKey, Model, OuterRef
 from django.db.models.base import ModelState
 
 from appointments.models import Appointment, Patient
-from reminders import answers, calendar_file, giving_up, links, reach, taps, timeline, wording
+from reminders import answers, calendar_file, giving_up, links, reach, same_day, taps, timeline, wording
 from reminders.channels import get_channel
 from reminders.channels.base import Button, ChannelError, Message, Undeliverable
 from reminders.flight import Call
@@ -89,15 +89,27 @@ def deliveries(
     for sibling in known:
         siblings[sibling.appointment_id].append(sibling)
 
+    together = same_day.Groups(now)
+
     def decide(row: ReminderDelivery) -> _Decision:
         visit = visits[row.appointment_id]
+        if same_day.is_early(row, now) and not together.lead_of(row, visit):
+            return _wait_for_its_own_moment(row)
+        decision = decide_now(row, visit)
+        if same_day.is_early(row, now) and isinstance(decision, _Stop):
+            return _wait_for_its_own_moment(row)
+        if isinstance(decision, _Letter):
+            together.add(row, visit)
+        return decision
+
+    def decide_now(row: ReminderDelivery, visit: Appointment) -> _Decision:
         others = [other for other in siblings[visit.pk] if other.pk != row.pk]
         its_reach = reaches[row.patient_id]
         if _is_check_up(row) and visit.pk in with_later:
             return _Stop.at(Status.SKIPPED, Reason.HAS_LATER_VISIT)
         if stop := _stop(row, visit, patients[row.patient_id], its_reach, others, now):
             return stop
-        if row.channel != timeline.SILENT_CHANNEL:
+        if row.channel != timeline.SILENT_CHANNEL and not together.lead_of(row, visit):
             turn = spaced.turn(its_reach.addresses[row.channel], now)
             if turn > now:
                 return _Stop(changes={"status": Status.PENDING, "next_attempt_at": turn})
@@ -114,8 +126,16 @@ def deliveries(
         return _letter(row, told, its_reach, preparations.get(visit.pk), now, has_page=has_page)
 
     # Of two for one number the nearer visit's goes first.
-    in_turn = sorted(rows, key=lambda row: visits[row.appointment_id].starts_at)
-    return _carry_out([(row, _guarded(row, now, decide)) for row in in_turn], now)
+    # What was claimed early to go along with another comes behind all that are due.
+    in_turn = sorted(
+        rows, key=lambda row: (same_day.is_early(row, now), visits[row.appointment_id].starts_at)
+    )
+    decisions = [(row, _guarded(row, now, decide)) for row in in_turn]
+    return _carry_out(decisions, now, together)
+
+
+def _wait_for_its_own_moment(row: ReminderDelivery) -> _Stop:
+    return _Stop(changes={"status": Status.PENDING, "next_attempt_at": row.next_attempt_at})
 
 
 def replies(claimed: Sequence[Reply], *, now: datetime) -> list[Call]:
@@ -150,7 +170,11 @@ def _guarded(row: O, now: datetime, decide: Callable[[O], _Decision]) -> _Decisi
         return _Stop(changes=after_error(row, verdict("bad_message"), now))
 
 
-def _carry_out(decisions: Sequence[tuple[OutgoingMessage, _Decision]], now: datetime) -> list[Call]:
+def _carry_out(
+    decisions: Sequence[tuple[OutgoingMessage, _Decision]],
+    now: datetime,
+    together: same_day.Groups | None = None,
+) -> list[Call]:
     letters = [(row, decision) for row, decision in decisions if isinstance(decision, _Letter)]
     withheld = _withheld(letters)
     for row, decision in decisions:
@@ -158,7 +182,35 @@ def _carry_out(decisions: Sequence[tuple[OutgoingMessage, _Decision]], now: date
             _stop_at(row, decision)
         elif reason := withheld.get(decision.message.reference):
             _stop_at(row, _Stop.at(Status.SKIPPED, reason))
-    return _write_down([(row, letter) for row, letter in letters if row.reference not in withheld], now)
+    going = [(row, letter) for row, letter in letters if row.reference not in withheld]
+    groups = together.of([row.pk for row, _ in going]) if together else []
+    return _put_together(_write_down(_in_one_letter(going, groups), now), groups)
+
+
+def _in_one_letter(
+    letters: Sequence[tuple[OutgoingMessage, _Letter]], groups: Sequence[Sequence[UUID]]
+) -> list[tuple[OutgoingMessage, _Letter]]:
+    """The letters, each row of a group with the one that speaks for all of them."""
+    if not groups:
+        return list(letters)
+    of = {row.pk: (row, letter) for row, letter in letters}
+    for group in groups:
+        row = of[group[0]][0]
+        first, *rest = (of[pk][1].message for pk in group)
+        message = replace(first, also=tuple(rest))
+        letter = _Letter(message=message, payload=get_channel(row.channel).payload(message))
+        of |= {pk: (of[pk][0], letter) for pk in group}
+    return [of[row.pk] for row, _ in letters]
+
+
+def _put_together(calls: list[Call], groups: Sequence[Sequence[UUID]]) -> list[Call]:
+    """One call for each group, which carries the others' rows and attempts."""
+    if not groups:
+        return calls
+    of = {call.row.pk: call for call in calls}
+    for first, *rest in groups:
+        of[first] = replace(of[first], also=tuple(of.pop(pk) for pk in rest))
+    return [of[call.row.pk] for call in calls if call.row.pk in of]
 
 
 def _withheld(letters: Sequence[tuple[OutgoingMessage, _Letter]]) -> dict[str, Reason]:

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.template.loader import render_to_string
+from django.utils.text import get_text_list
 from django.utils.translation import gettext as _
 from django.utils.translation import override
 
@@ -43,6 +44,8 @@ def write(message: Message) -> dict[str, Any]:
             "html": render_to_string("email/message.html", words),
             "headers": _headers(message),
             "calendar": _calendar(message),
+            # A file for each: of several entries in one, mail programs offer the first.
+            **({"more_calendars": [_calendar(one) for one in message.also]} if message.also else {}),
         }
 
 
@@ -56,8 +59,9 @@ def mail_of(letter: Mapping[str, Any]) -> AnymailMessage:
         headers=dict(letter["headers"]),
     )
     mail.attach_alternative(letter["html"], "text/html")
-    if letter["calendar"]:
-        mail.attach(_attachment(letter["calendar"]))
+    calendars = [letter["calendar"], *letter.get("more_calendars", [])]
+    for place, calendar in enumerate(filter(None, calendars), start=1):
+        mail.attach(_attachment(calendar, "cita.ics" if place == 1 else f"cita-{place}.ics"))
     return mail
 
 
@@ -73,17 +77,37 @@ def _check_address(address: str) -> None:
 
 def _words(message: Message) -> dict[str, Any]:
     """What the templates fill in."""
+    visits = (message, *message.also)
+    doctors = dict.fromkeys(one.values.get("doctor", wording.VARIABLES["doctor"].if_empty) for one in visits)
+    return {
+        "subject": _subject_of_all(message) if message.also else message.subject,
+        "visits": [_of_one(one) for one in visits],
+        "doctor": get_text_list(list(doctors), _("y")),
+        "preferences_link": message.preferences_link,
+    }
+
+
+def _of_one(message: Message) -> dict[str, Any]:
     # After the visit there is nothing to look up and nothing to confirm.
     is_ahead = message.time_left > timedelta(0)
     return {
-        "subject": message.subject,
         "text": message.text,
-        "doctor": message.values.get("doctor", wording.VARIABLES["doctor"].if_empty),
         "card": _card(message) if is_ahead else [],
         "link": message.visit_link if is_ahead else "",
         "link_says": _link_says(message),
-        "preferences_link": message.preferences_link,
     }
+
+
+def _subject_of_all(message: Message) -> str:
+    """``Sus citas del jueves 17 de septiembre``, and what befell them where something did."""
+    told = re.sub(r"^(hoy, |mañana, |el )", "", message.values.get("fecha", ""))
+    subjects = {
+        ReminderType.RESERVA: _("Sus citas del %(day)s quedaron reservadas"),
+        ReminderType.CAMBIO: _("Sus citas del %(day)s cambiaron"),
+        ReminderType.CANCELACION: _("Sus citas del %(day)s fueron canceladas"),
+    }
+    kind = ReminderType(message.kind)
+    return subjects.get(kind, _("Sus citas del %(day)s")) % {"day": told}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,11 +181,11 @@ def _calendar(message: Message) -> dict[str, str]:
     }
 
 
-def _attachment(calendar: Mapping[str, str]) -> MIMEBase:
+def _attachment(calendar: Mapping[str, str], name: str) -> MIMEBase:
     # By hand: Django's own attachments cannot say the method, without which a
     # calendar does not know an update or a cancellation from a new entry.
     part = MIMEBase("text", "calendar", charset="utf-8", method=calendar["method"])
     part.set_payload(calendar["text"].encode())
     encoders.encode_base64(part)
-    part.add_header("Content-Disposition", "attachment", filename="cita.ics")
+    part.add_header("Content-Disposition", "attachment", filename=name)
     return part

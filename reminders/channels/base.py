@@ -54,6 +54,8 @@ class Message:
     """Address where the patient stops these messages; also takes the one-click POST of RFC 8058."""
     entry: Entry | None = None
     """The visit as an entry for a calendar."""
+    also: tuple[Message, ...] = ()
+    """What is said of the patient's other visits of the day in the same mail, nearest first."""
     preparation: str = ""
     """Instructions whose own reminder would come too late, so that this message carries them."""
 
@@ -67,6 +69,11 @@ class Receipt:
     user_id: str = ""
     is_delivered: bool = False
     """That it is where the patient reads it already, as in an inbox of our own."""
+
+
+def id_at(message_id: str, place: int) -> str:
+    """A message's id as the ledger keeps it for its first, second, ... row: no two attempts share one."""
+    return message_id if place == 1 or not message_id else f"{message_id}#{place}"
 
 
 class ChannelError(Exception):

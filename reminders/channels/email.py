@@ -32,7 +32,9 @@ class EmailChannel(BlockingChannel):
         """The mail and, beside it, what its receipts will bring back."""
         mail = letter.write(message)
         if self._postmark:
-            return mail | {"metadata": metadata_of(message.reference)}
+            return mail | {
+                "metadata": metadata_of(message.reference, *(one.reference for one in message.also))
+            }
         mail["headers"]["Message-ID"] = smtp.message_id(message.reference, sender=mail["from"])
         return mail
 

@@ -59,7 +59,7 @@ class QueueQuerySet(ScopedQuerySet[O]):
         """Take those of the rows that are due and that nobody holds; nobody else can then take them.
 
         ``attempt`` rises: it is the token with which the holder proves later that
-        the row is still theirs. What is returned knows its key, attempt, visit and patient only.
+        the row is still theirs. What is returned knows its key, channel, attempt, visit and patient only.
         """
         table, keys = self.model._meta.db_table, array_type(self.model)
         # One statement, one commit. Every name is ours.
@@ -70,11 +70,11 @@ class QueueQuerySet(ScopedQuerySet[O]):
                 FOR UPDATE SKIP LOCKED
             )
             UPDATE {table} t SET status = 'sending', attempt = t.attempt + 1, lease_until = %s
-            FROM free WHERE t.id = free.id RETURNING t.id, t.patient_id, t.attempt, t.appointment_id"""  # noqa: S608
+            FROM free WHERE t.id = free.id RETURNING t.id, t.channel, t.patient_id, t.attempt, t.appointment_id"""  # noqa: S608
         with connection.cursor() as cursor:
             cursor.execute(sql, [as_array(ids), now, now + lease])
             # In the order in which the model declares them.
-            known = ["id", "patient_id", "attempt", "appointment_id"]
+            known = ["id", "channel", "patient_id", "attempt", "appointment_id"]
             return [self.model.from_db(self.db, known, row) for row in cursor.fetchall()]
 
     def held(self, row: OutgoingMessage, *, also_unknown: bool = False) -> QueueQuerySet[O]:

@@ -17,7 +17,7 @@ from anymail.exceptions import AnymailError, AnymailRequestsAPIError
 from anymail.message import AnymailMessage, AnymailRecipientStatus
 from django.conf import settings
 
-from reminders.channels.base import AnswerLost, ChannelError, Throttled, Undeliverable
+from reminders.channels.base import AnswerLost, ChannelError, Throttled, Undeliverable, id_at
 from reminders.models import ReminderDelivery, Reply
 from reminders.postmark import http
 from reminders.postmark.errors import Next, after_code, after_status
@@ -29,26 +29,34 @@ MOST_FOUND = 100
 """Each attempt of a reminder is a mail of its own; there are fewer than this."""
 
 
+_PLACES = ("", "2", "3", "4", "5")
 _KEYS = {ReminderDelivery.kind: "delivery", Reply.kind: "reply"}
 
 
-def metadata_of(reference: str) -> dict[str, str]:
-    """What a mail carries of our reference, and its receipts bring back.
+def metadata_of(*references: str) -> dict[str, str]:
+    """What a mail carries of our references, and its receipts bring back; at most five.
+
+    Ten keys are allowed, and each row takes two: the second's are ``delivery2`` and ``attempt2``.
 
     A value may have 80 characters, and one of them at a time can be searched for
     (Postmark's "Custom metadata FAQ").
     """
-    kind, row, attempt = reference.split(":")
-    return {_KEYS[kind]: row, "attempt": attempt}
+    metadata = {}
+    for place, reference in zip(_PLACES, references, strict=False):
+        kind, row, attempt = reference.split(":")
+        metadata |= {f"{_KEYS[kind]}{place}": row, f"attempt{place}": attempt}
+    return metadata
 
 
-def reference_of(metadata: object) -> str:
-    """Our reference out of metadata that came back; "" where they are not ours."""
+def references_of(metadata: object) -> list[str]:
+    """Our references out of metadata that came back, in their places; none where they are not ours."""
+    found: list[str] = []
     if isinstance(metadata, dict):
-        for kind, key in _KEYS.items():
-            if {key, "attempt"} <= metadata.keys():
-                return f"{kind}:{metadata[key]}:{metadata['attempt']}"
-    return ""
+        for place in _PLACES:
+            for kind, key in _KEYS.items():
+                if {f"{key}{place}", f"attempt{place}"} <= metadata.keys():
+                    found.append(f"{kind}:{metadata[f'{key}{place}']}:{metadata[f'attempt{place}']}")
+    return found
 
 
 def is_message_id(told: object) -> bool:
@@ -125,7 +133,14 @@ class Client:
         Raises ChannelError when it cannot tell now.
         """
         (key, row), _attempt = metadata_of(reference).items()
-        searched: dict[str, str | int] = {"count": MOST_FOUND, "offset": 0, f"metadata_{key}": row}
+        # Which place it had in its mail nobody remembers, and one key at a time can be searched for.
+        for place in _PLACES if key == "delivery" else _PLACES[:1]:
+            if found := self._search(f"metadata_{key}{place}", row, reference):
+                return found
+        return None
+
+    def _search(self, field: str, row: str, reference: str) -> str | None:
+        searched: dict[str, str | int] = {"count": MOST_FOUND, "offset": 0, field: row}
         try:
             with http.Session() as session:
                 response = session.get(
@@ -169,10 +184,9 @@ def _accepted(response: requests.Response) -> str:
 
 def _matching(found: list[Any], reference: str) -> str | None:
     for message in found:
-        if isinstance(message, dict) and reference_of(message.get("Metadata")) == reference:
-            message_id = message.get("MessageID")
-            if is_message_id(message_id):
-                return str(message_id)
+        references = references_of(message.get("Metadata")) if isinstance(message, dict) else []
+        if reference in references and is_message_id(message.get("MessageID")):
+            return id_at(message["MessageID"], references.index(reference) + 1)
     return None
 
 

@@ -7,6 +7,7 @@ mail of ours changes nothing.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,11 +24,12 @@ from django.utils.translation import gettext as _
 
 from appointments import clock
 from reminders import preferences
+from reminders.channels.base import id_at
 from reminders.models import DeliveryAttempt
 from reminders.models.labels import ChannelName
-from reminders.postmark.client import is_message_id, reference_of
+from reminders.postmark.client import is_message_id, references_of
 from reminders.postmark.errors import Fate, fate
-from reminders.receipts import Receipt, advance
+from reminders.receipts import Receipt, advance_all
 from reminders.retired import Why, retire_email
 
 logger = logging.getLogger(__name__)
@@ -78,7 +80,7 @@ def take_in(event: AnymailTrackingEvent, **_more: Any) -> None:
         logger.info("postmark post event=%s outcome=ignored", event.event_type)
         return
     receipt = Receipt(
-        reference=reference_of(event.metadata),
+        reference="",
         message_id=message_id,
         status=status,
         at=_moment_of(event),
@@ -86,7 +88,7 @@ def take_in(event: AnymailTrackingEvent, **_more: Any) -> None:
         error_message=str(event.description or "") if status == "failed" else "",
     )
     try:
-        is_ours = advance(receipt)
+        is_ours = any(advance_all(_for_each_row(receipt, references_of(event.metadata))))
     except (DataError, IntegrityError) as error:
         # It would be the same each time that Postmark posts it again.
         logger.error("postmark post event=%s outcome=%s", event.event_type, type(error).__name__)
@@ -103,6 +105,14 @@ def take_in(event: AnymailTrackingEvent, **_more: Any) -> None:
             patient=attempt.row.patient,
             evidence=_("Marcó un correo nuestro como no deseado."),
         )
+
+
+def _for_each_row(receipt: Receipt, references: list[str]) -> list[Receipt]:
+    """The same news for every row of the mail; by the mail's id where the post names none."""
+    return [
+        replace(receipt, reference=reference, message_id=id_at(receipt.message_id, place))
+        for place, reference in enumerate(references, start=1)
+    ] or [receipt]
 
 
 def _status_of(event: AnymailTrackingEvent, its_fate: Fate) -> str:
