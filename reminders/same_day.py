@@ -45,7 +45,8 @@ def claim_companions(claimed: Sequence[ReminderDelivery], *, now: datetime) -> l
                 JOIN appointments_appointment cv ON cv.id = c.appointment_id
                 JOIN appointments_office co ON co.id = cv.office_id
                 JOIN appointments_appointment v ON v.patient_id = c.patient_id AND v.id <> cv.id
-                    AND v.starts_at BETWEEN cv.starts_at - interval '1 day' AND cv.starts_at + interval '1 day'
+                    AND v.starts_at > cv.starts_at - interval '2 days'
+                    AND v.starts_at < cv.starts_at + interval '2 days'
                 JOIN appointments_office o ON o.id = v.office_id
                 JOIN reminders_reminderdelivery q ON q.appointment_id = v.id AND q.patient_id = c.patient_id
                     AND q.channel = c.channel AND q.reminder_type = c.reminder_type

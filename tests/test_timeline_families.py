@@ -269,6 +269,25 @@ def test_two_visits_of_one_patient_on_one_day_are_both_named_and_answered_apart(
     assert statuses(visits) == ["scheduled", "confirmed"]
 
 
+@pytest.mark.parametrize(
+    ("first", "second"), [pytest.param("2026-09-17T09:00", "2026-09-17T11:00", id="I9, mail")]
+)
+def test_two_visits_of_one_patient_on_one_day_are_both_named_in_one_mail(days, first, second):
+    days.rules("24h", channels=["email"], body_template="{especialidad} con {doctor} a las {hora}")
+    patient = make_patient(email=MAIL)
+    visits = [
+        days.book(start, patient=patient, specialty=make_specialty(name))
+        for start, name in ((first, "Cardiología"), (second, "Laboratorio"))
+    ]
+    assert days.until("2026-09-17T12:00") == ["24h email 2026-09-16T09:00"]
+    [sent] = days.sent
+    for visit, message, said in zip(
+        visits, (sent.message, *sent.message.also), ("9:00 a. m.", "11:00 a. m."), strict=True
+    ):
+        assert message.text == f"{visit.specialty} con {visit.doctor} a las {said}"
+    assert [visit.deliveries.get(channel="email").status for visit in visits] == ["sent", "sent"]
+
+
 CORRECTED = [
     ("I10", "2026-09-16T09:50", {"phone": "+584125559998"}, f"24h whatsapp {EVE}", "+584125559998"),
     ("beside I10: the last minute", "2026-09-16T09:59", {"phone": "+584125559998"}, f"24h whatsapp {EVE}",

@@ -70,7 +70,8 @@ class QueueQuerySet(ScopedQuerySet[O]):
                 FOR UPDATE SKIP LOCKED
             )
             UPDATE {table} t SET status = 'sending', attempt = t.attempt + 1, lease_until = %s
-            FROM free WHERE t.id = free.id RETURNING t.id, t.channel, t.patient_id, t.attempt, t.appointment_id"""  # noqa: S608
+            FROM free WHERE t.id = free.id
+            RETURNING t.id, t.channel, t.patient_id, t.attempt, t.appointment_id"""  # noqa: S608
         with connection.cursor() as cursor:
             cursor.execute(sql, [as_array(ids), now, now + lease])
             # In the order in which the model declares them.

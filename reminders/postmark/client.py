@@ -41,7 +41,7 @@ def metadata_of(*references: str) -> dict[str, str]:
     A value may have 80 characters, and one of them at a time can be searched for
     (Postmark's "Custom metadata FAQ").
     """
-    metadata = {}
+    metadata: dict[str, str] = {}
     for place, reference in zip(_PLACES, references, strict=False):
         kind, row, attempt = reference.split(":")
         metadata |= {f"{_KEYS[kind]}{place}": row, f"attempt{place}": attempt}
