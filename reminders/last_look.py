@@ -183,24 +183,31 @@ def _carry_out(
         elif reason := withheld.get(decision.message.reference):
             _stop_at(row, _Stop.at(Status.SKIPPED, reason))
     going = [(row, letter) for row, letter in letters if row.reference not in withheld]
-    groups = together.of([row.pk for row, _ in going]) if together else []
-    return _put_together(_write_down(_in_one_letter(going, groups), now), groups)
+    groups: Sequence[Sequence[UUID]] = together.of([row.pk for row, _ in going]) if together else []
+    going, groups = _in_one_letter(going, groups)
+    return _put_together(_write_down(going, now), groups)
 
 
 def _in_one_letter(
     letters: Sequence[tuple[OutgoingMessage, _Letter]], groups: Sequence[Sequence[UUID]]
-) -> list[tuple[OutgoingMessage, _Letter]]:
-    """The letters, each row of a group with the one that speaks for all of them."""
+) -> tuple[list[tuple[OutgoingMessage, _Letter]], list[Sequence[UUID]]]:
+    """The letters, each row of a group with the one that speaks for all of them, and these groups."""
     if not groups:
-        return list(letters)
+        return list(letters), []
+    made: list[Sequence[UUID]] = []
     of = {row.pk: (row, letter) for row, letter in letters}
     for group in groups:
         row = of[group[0]][0]
         first, *rest = (of[pk][1].message for pk in group)
         message = replace(first, also=tuple(rest))
-        letter = _Letter(message=message, payload=get_channel(row.channel).payload(message))
+        try:
+            letter = _Letter(message=message, payload=get_channel(row.channel).payload(message))
+        except Exception as error:  # then each goes by itself, as it was composed already
+            logger.exception("one mail for rows=%d broken kind=%s", len(group), type(error).__name__)
+            continue
+        made.append(group)
         of |= {pk: (of[pk][0], letter) for pk in group}
-    return [of[row.pk] for row, _ in letters]
+    return [of[row.pk] for row, _ in letters], made
 
 
 def _put_together(calls: list[Call], groups: Sequence[Sequence[UUID]]) -> list[Call]:

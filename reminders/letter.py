@@ -81,20 +81,28 @@ def _words(message: Message) -> dict[str, Any]:
     doctors = dict.fromkeys(one.values.get("doctor", wording.VARIABLES["doctor"].if_empty) for one in visits)
     return {
         "subject": _subject_of_all(message) if message.also else message.subject,
-        "visits": [_of_one(one) for one in visits],
+        "visits": [_of_one(one, is_alone=not message.also) for one in visits],
         "doctor": get_text_list(list(doctors), _("y")),
         "preferences_link": message.preferences_link,
     }
 
 
-def _of_one(message: Message) -> dict[str, Any]:
+def _of_one(message: Message, *, is_alone: bool) -> dict[str, Any]:
     # After the visit there is nothing to look up and nothing to confirm.
     is_ahead = message.time_left > timedelta(0)
     return {
         "text": message.text,
         "card": _card(message) if is_ahead else [],
         "link": message.visit_link if is_ahead else "",
-        "link_says": _link_says(message),
+        # Two links of one name lead to two pages: the hour tells them apart.
+        "link_says": _link_says(message) if is_alone else _link_of(message),
+    }
+
+
+def _link_of(message: Message) -> str:
+    return _("%(link)s · %(hour)s") % {
+        "link": _link_says(message),
+        "hour": message.values.get("hora", ""),
     }
 
 
