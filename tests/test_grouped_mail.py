@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import date, time, timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
 
 from appointments import booking, clock
 from appointments.models import Appointment
-from reminders import dispatch, planner, preferences, same_day
+from reminders import dispatch, look_up, planner, preferences, same_day
 from reminders.channels.base import AnswerLost, Undeliverable
-from reminders.models import DeliveryAttempt, ReminderDelivery
-from reminders.postmark.client import Client
+from reminders.models import DeliveryAttempt, Heartbeat, ReminderDelivery
+from reminders.postmark.client import Client, references_of
 from reminders.tick import tick
 from tests.days import Days
-from tests.factories import CARACAS, MARK, make_appointment, make_patient, make_rule, only_rules, soon
+from tests.factories import (
+    CARACAS,
+    MARK,
+    make_appointment,
+    make_patient,
+    make_rule,
+    make_user,
+    only_rules,
+    soon,
+)
 
 pytestmark = pytest.mark.django_db
 ADDRESS = f"ana.{MARK}@example.com"
@@ -200,12 +210,18 @@ def test_a_batch_without_mail_asks_nothing(django_assert_num_queries):
 @pytest.fixture
 def two_due(settings, postmark):
     """Two visits of one patient on one day whose reminders go by mail, the first now."""
+    return make_two_due(settings)
+
+
+def make_two_due(settings, **patient):
+    """Both about noon, whatever the hour at which the test runs."""
     settings.REMINDER_CHANNELS = ["email", "in_app"]
+    start = (soon(24)).replace(hour=12, minute=0)
+    minutes = (start - clock.now()) // timedelta(minutes=1) + 1
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT set_config('amedi.now', '2026-01-01T00:00Z', true)")
-        only_rules(-120, channels=["email"])
-    patient = make_patient(email=ADDRESS, phone="")
-    start = soon(2) - timedelta(minutes=1)
+        only_rules(-minutes, offset_unit="minutes", channels=["email", "in_app"])
+    patient = make_patient(email=ADDRESS, phone="", **patient)
     return [make_appointment(at=start + timedelta(minutes=40 * i), patient=patient) for i in range(2)]
 
 
@@ -234,3 +250,84 @@ def test_a_lost_answer_is_looked_up_for_every_row_of_the_mail(two_due, postmark)
     first, second = rows(two_due)
     assert client.find(first.reference) == accepted.message_id
     assert client.find(second.reference) == f"{accepted.message_id}#2"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_bounce_sends_each_visit_to_its_next_channel(settings, postmark):
+    postmark.change(bounce_for={ADDRESS.lower(): "HardBounce"})
+    visits = make_two_due(settings, user=make_user())
+    for _ in range(3):
+        tick()
+        assert postmark.flush()
+    assert [(row.status, row.reason) for row in rows(visits)] == [("failed", "refused")] * 2
+    # The inbox keeps the promise of each: the later visit's comes at its own moment.
+    assert [visit.deliveries.get(channel="in_app").status for visit in visits] == ["delivered", "pending"]
+    assert len(postmark.accepted) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_refused_mail_sends_each_visit_to_its_next_channel(settings, postmark):
+    postmark.change(inactive=frozenset([ADDRESS.lower()]))
+    visits = make_two_due(settings, user=make_user())
+    for _ in range(3):
+        tick()
+    assert [row.status for row in rows(visits)] == ["failed"] * 2
+    assert [visit.deliveries.get(channel="in_app").status for visit in visits] == ["delivered", "pending"]
+    assert postmark.accepted == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_answer_that_is_lost_is_looked_up_and_settles_every_row(settings, postmark):
+    postmark.change(lose_answer_for=frozenset([ADDRESS.lower()]), events=())
+    visits = make_two_due(settings)
+    assert tick() == 1
+    assert statuses(visits) == ["unknown", "unknown"]
+    # Half a minute later providers are asked.
+    Heartbeat.objects.filter(name=look_up.HEARTBEAT).delete()
+    tick()
+    assert statuses(visits) == ["sent", "sent"]
+    assert len(postmark.accepted) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_dispatchers_at_once_send_each_visit_once(settings, postmark):
+    visits = make_two_due(settings)
+
+    def dispatcher() -> None:
+        try:
+            tick()
+        finally:
+            connections.close_all()
+
+    planner.plan_marked(now=clock.now())
+    workers = [threading.Thread(target=dispatcher) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    named = [reference for mail in postmark.accepted for reference in references_of(mail.mail.metadata)]
+    assert sorted(named) == sorted(row.reference for row in rows(visits))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_by_smtp_it_is_one_mail_too(settings, mailoutbox):
+    settings.POSTMARK_SERVER_TOKEN = ""
+    settings.REMINDER_QUIET_HOURS = (time(0), time(0))
+    visits = make_two_due(settings)
+    assert tick() == 1
+    [mail] = mailoutbox
+    assert mail.body.count("12:00 p. m.") >= 1
+    assert mail.body.count("12:40 p. m.") >= 1
+    assert statuses(visits) == ["sent", "sent"]
+
+
+def test_visits_called_off_together_are_told_in_one_mail_each_with_its_entry(days):
+    make_rule(0, reminder_type="cancelacion", offset_unit="minutes", channels=["email"])
+    visits = book(days, NINE, ELEVEN)
+    days.until("2026-09-10T10:00")
+    for visit in visits:
+        booking.cancel(visit, actor=booking.SYSTEM)
+    days.until("2026-09-10T11:00")
+    [sent] = days.sent
+    assert [one.kind for one in (sent.message, *sent.message.also)] == ["cancelacion", "cancelacion"]
+    assert statuses(visits) == ["sent", "sent"]
