@@ -61,7 +61,7 @@ from tests.timeline_model import (
     promise,
 )  # fmt: skip
 
-EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES", "12"))
+EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES", "16"))
 STEPS = int(os.environ.get("MACHINE_STEPS", "40"))
 CARACAS, NEW_YORK, MADRID = (
     ZoneInfo(name) for name in ("America/Caracas", "America/New_York", "Europe/Madrid")
@@ -84,7 +84,11 @@ ANSWERS: dict[str, Callable[[], Exception | None]] = {
     "is silent": lambda: base.AnswerLost("answer_lost"),
 }
 MOST_VISITS = 6
-WHO, WHICH = st.integers(0, 2), st.integers(0, 9)
+WHO, WHICH = st.integers(0, 1), st.integers(0, 9)
+CHANGES_OF_A_PERSON = st.sampled_from(
+    ["stop", "choose", "stop", "choose", "new number", "no mail", "new mail"]
+)
+KINDS = [BEFORE, AFTER, CHANGED]
 CLOCKS = st.sampled_from([time(0, 30), time(1, 30), time(7), time(9), time(13, 45), time(20)])
 
 
@@ -137,7 +141,7 @@ class Timeline(RuleBasedStateMachine):
         for kind in (BOOKED, CHANGED, CALLED_OFF):
             self._keep(make_rule(0, offset_unit="minutes", reminder_type=kind, channels=CHANNELS))
         self.offices = {zone: make_office(time_zone=zone.key) for zone in (CARACAS, NEW_YORK)}
-        for number, zone in enumerate((None, MADRID, NEW_YORK)):
+        for number, zone in enumerate((None, MADRID)):
             address = f"p{number}.{MARK}@example.com"
             patient = make_patient(email=address, time_zone=zone.key if zone else "")
             agree(patient)
@@ -246,8 +250,7 @@ class Timeline(RuleBasedStateMachine):
             one.save()
             self._keep(one)
 
-    @rule(who=WHO, what=st.sampled_from(["stop", "choose", "new number", "no mail", "new mail"]),
-          channel=st.sampled_from(CHANNELS), kind=st.sampled_from([BEFORE, AFTER, CHANGED]))  # fmt: skip
+    @rule(who=WHO, what=CHANGES_OF_A_PERSON, channel=st.sampled_from(CHANNELS), kind=st.sampled_from(KINDS))
     def change_a_person(self, who: int, what: str, channel: str, kind: str) -> None:
         patient, person = self.people[who]
         if what == "stop":
@@ -360,13 +363,18 @@ class Timeline(RuleBasedStateMachine):
             dispatch.run(clock=lambda: self.now, flight=flight)
         calls, Provider.calls = Provider.calls, []
         for channel, message, is_taken in calls:
-            self._judge(channel, message, is_taken)
+            for one in (message, *message.also):
+                mates = [self._row_of(other) for other in (message, *message.also) if other is not one]
+                self._judge(channel, one, is_taken, [self.visits[row.appointment_id][1] for row in mates])
         return len(calls)
+
+    def _row_of(self, message: base.Message) -> ReminderDelivery:
+        return ReminderDelivery.objects.select_related("rule").get(pk=message.reference.split(":")[1])
 
     # --- What must hold ------------------------------------------------------------------
 
-    def _judge(self, channel: str, message: base.Message, is_taken: bool) -> None:
-        row = ReminderDelivery.objects.select_related("rule").get(pk=message.reference.split(":")[1])
+    def _judge(self, channel: str, message: base.Message, is_taken: bool, mates: list[Visit]) -> None:
+        row = self._row_of(message)
         assert row.rule
         told = Message(
             at=self.now,
@@ -378,6 +386,8 @@ class Timeline(RuleBasedStateMachine):
             address=message.to,
             is_taken=is_taken,
             waits_for_reading=bool(row.rule.fallback_after_minutes),
+            ever=tuple(self.rules[row.rule.pk]),
+            mates=tuple(mates),
         )
         wrong = list(objections(told, self.sent))
         its = {name: str(getattr(row, name)) for name in ("scheduled_for", "useful_until", "fallback_of_id")}

@@ -108,6 +108,10 @@ class Message:
     is_taken: bool
     waits_for_reading: bool
     """Whether its rule tries the next channel where it stays unread."""
+    ever: tuple[When, ...] = ()
+    """The moments that its rule has had: what was promised by one of them may stay (P12)."""
+    mates: tuple[Visit, ...] = ()
+    """The other visits that the same mail tells of."""
     heard: set[str] = field(default_factory=set)
     """What receipts have said of it."""
 
@@ -163,7 +167,7 @@ def objections(message: Message, before: list[Message]) -> Iterator[str]:
     if any(other.settles_it for other in same):
         yield "it had arrived on another channel"
     if message.kind == BEFORE and any(_is_nearer(other, message) for other in before):
-        yield "one nearer the visit went before it"
+        yield "one nearer the visit, or another in the same minute, went before it"
 
 
 def _is_nearer(other: Message, message: Message) -> bool:
@@ -172,8 +176,19 @@ def _is_nearer(other: Message, message: Message) -> bool:
         other.is_taken
         and other.visit is visit
         and (other.version, other.kind, other.channel) == (message.version, message.kind, message.channel)
-        and other.when.of(visit.starts_at, visit.zone) > message.when.of(visit.starts_at, visit.zone)
+        and (
+            other.at == message.at
+            or other.when.of(visit.starts_at, visit.zone) > message.when.of(visit.starts_at, visit.zone)
+        )
     )
+
+
+def _due_with(message: Message, mate: Visit) -> datetime:
+    """When the mail was due for another visit of the day that it tells of."""
+    days = {one.starts_at.astimezone(one.zone).date() for one in (message.visit, mate)}
+    if mate.person is not message.visit.person or len(days) > 1:
+        return message.at + MINUTE
+    return promise(message.when, mate, mate.starts_at, lead=HALF_AN_HOUR)
 
 
 def _objections_of_kind(message: Message) -> Iterator[str]:
@@ -181,13 +196,14 @@ def _objections_of_kind(message: Message) -> Iterator[str]:
     if message.kind == BEFORE:
         if visit.status not in OPEN:
             yield f"the visit is {visit.status}"
-        due = promise(message.when, visit, visit.starts_at, lead=HALF_AN_HOUR)
+        moments = {message.when, *message.ever}
+        due = min(promise(when, visit, visit.starts_at, lead=HALF_AN_HOUR) for when in moments)
         # What was meant to come that late may.
         if visit.starts_at - now < (HALF_AN_HOUR if visit.starts_at - due > HALF_AN_HOUR else MINUTE):
             yield "it comes too late to help"
-        if now < due:
+        if now < min([due, *(_due_with(message, mate) for mate in message.mates)]):
             yield "it comes before its moment"
-        if message.when.of(visit.starts_at, visit.zone) <= visit.booked_at + HALF_AN_HOUR:
+        if all(when.of(visit.starts_at, visit.zone) <= visit.booked_at + HALF_AN_HOUR for when in moments):
             yield "its moment had passed when the visit was booked"
     elif message.kind == AFTER:
         if visit.status != "completed" or visit.completed_at is None:
