@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
+from django.http.request import validate_host
 
 from amedi import local_postgres
 
@@ -80,6 +81,22 @@ def is_dressed_for_production(**_: Any) -> list[CheckMessage]:
             continue
         hint = "Set it to the public address, such as https://citas.example.org."
         problems.append(Warning(problem, hint=hint, id=code))
+    return problems
+
+
+@register
+def pages_are_served_where_links_lead(**_: Any) -> list[CheckMessage]:
+    """Django refuses a request for a host that it does not know: a link to it shows an error page."""
+    problems: list[CheckMessage] = []
+    for code, name in (("amedi.W005", "SITE_URL"), ("amedi.W006", "CLIENT_URL")):
+        parts = urlsplit(getattr(settings, name))
+        host = parts.hostname or ""
+        if not validate_host(f"[{host}]" if ":" in host else host, settings.ALLOWED_HOSTS):
+            problem = (
+                f"{name} is {parts.geturl()}, a host that ALLOWED_HOSTS does not name: its links are refused."
+            )
+            hint = "Add the host to ALLOWED_HOSTS, or correct the address."
+            problems.append(Warning(problem, hint=hint, id=code))
     return problems
 
 

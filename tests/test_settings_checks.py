@@ -77,6 +77,17 @@ def test_what_is_meant_for_a_desk_is_warned_of_beside_a_remote_database(remote, 
     assert problem.hint
 
 
+@pytest.mark.parametrize(("name", "code"), [("SITE_URL", "amedi.W005"), ("CLIENT_URL", "amedi.W006")])
+def test_an_address_whose_requests_would_be_refused_is_warned_of(settings, name, code):
+    settings.ALLOWED_HOSTS = ["citas.example.org", "[::1]"]
+    for served in ("https://citas.example.org", "http://[::1]:8000"):
+        setattr(settings, name, served)
+        assert not found(code)
+    setattr(settings, name, "https://otra.example.org")
+    [problem] = found(code)
+    assert (problem.level, "ALLOWED_HOSTS" in problem.hint) == (WARNING, True)
+
+
 def test_beside_a_database_on_this_machine_nobody_is_warned(settings):
     settings.ALLOWED_HOSTS = ["*"]
     settings.SITE_URL = settings.CLIENT_URL = "http://127.0.0.1:8000"

@@ -10,7 +10,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import IntegrityError, InterfaceError, OperationalError, connection
 from django.dispatch import Signal
 
@@ -727,3 +727,9 @@ def test_the_queries_of_the_queue_use_their_indexes() -> None:
     parked = StatusEvent.objects.parked(NOW).order_by("next_offer_at").explain()
     assert "webhook_post_unprocessed" in waiting
     assert "status_event_parked" in parked
+
+
+@pytest.mark.django_db
+def test_to_replay_a_post_that_does_not_exist_is_an_error():
+    with pytest.raises(CommandError, match="No hay ningún aviso 99999"):
+        call_command("replay_webhooks", "--post", "99999")

@@ -63,7 +63,11 @@ class Command(BaseCommand):
     since: datetime
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--once", action="store_true", help="walk one visit through unattended, and end")
+        parser.add_argument(
+            "--once",
+            action="store_true",
+            help="walk two visits through unattended, one by WhatsApp and one by mail, and end",
+        )
         parser.add_argument("--port", type=int, default=8000, help="the web server's, if it is free")
         parser.add_argument(
             "--stale-after", type=int, default=150, metavar="SECONDS",

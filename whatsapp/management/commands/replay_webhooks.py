@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -23,6 +23,11 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         now = timezone.now()
+        if options["post"] is not None and not WebhookPost.objects.filter(pk=options["post"]).exists():
+            raise CommandError(
+                _("No hay ningún aviso %(post)d: vea los números en la administración.")
+                % {"post": options["post"]}
+            )
         done = inbox.replay(now=now, post_id=options["post"], quarantined=options["quarantined"])
         self.stdout.write(_("Avisos procesados: %(count)d.") % {"count": done})
         if waiting := WebhookPost.objects.unprocessed().count():
