@@ -37,8 +37,8 @@ test: check ## Everything of check, and all tests, on a private database server
 		echo "No Chromium here: the tests of the screens are skipped. To run them: apt-get install --no-install-recommends chromium"
 	$(PYTHON) -m pytest -n 2 --dist loadfile
 
-bench: $(INSTALLED) ## Measure speed, and crashes, for half an hour; one: make bench NAME=claim; small: QUICK=1
-	@failed=0; for name in $(or $(NAME),dispatch claim webhook plan crash $(if $(QUICK),,rooms http_clients)); do \
+bench: $(INSTALLED) ## Measure speed, and crashes, for an hour; one: make bench NAME=claim; small: QUICK=1
+	@failed=0; for name in $(or $(NAME),dispatch claim webhook plan crash $(if $(QUICK),,rooms http_clients year)); do \
 		$(PYTHON) -m bench.$$name $(if $(QUICK),--quick) || failed=1; echo; done; exit $$failed
 
 # Installed again whenever the lists of packages change.

@@ -87,6 +87,8 @@ class Groups:
 
     def lead_of(self, row: ReminderDelivery, visit: Appointment) -> UUID | None:
         """The row with which this one can go; None where it would go alone or the mail is full."""
+        if not self._rows:
+            return None  # no mail among them, as nearly always
         group = self._rows.get(_key(row, visit), [])
         return group[0][1] if 0 < len(group) < MOST else None
 
