@@ -61,7 +61,7 @@ from tests.timeline_model import (
     promise,
 )  # fmt: skip
 
-EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES", "16"))
+EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES", "20"))
 STEPS = int(os.environ.get("MACHINE_STEPS", "40"))
 CARACAS, NEW_YORK, MADRID = (
     ZoneInfo(name) for name in ("America/Caracas", "America/New_York", "Europe/Madrid")
@@ -83,12 +83,14 @@ ANSWERS: dict[str, Callable[[], Exception | None]] = {
     "fails": lambda: base.ChannelError("131000"),
     "is silent": lambda: base.AnswerLost("answer_lost"),
 }
-MOST_VISITS = 6
+FOLLOW_UP = (AFTER, When(1440, "hours"))
+MOST_VISITS = 8
 WHO, WHICH = st.integers(0, 1), st.integers(0, 9)
 CHANGES_OF_A_PERSON = st.sampled_from(
     ["stop", "choose", "stop", "choose", "new number", "no mail", "new mail"]
 )
-KINDS = [BEFORE, AFTER, CHANGED]
+OFTEN_WHATSAPP = [*CHANNELS, "whatsapp"]
+KINDS = [BEFORE, BEFORE, BEFORE, AFTER, CHANGED]
 CLOCKS = st.sampled_from([time(0, 30), time(1, 30), time(7), time(9), time(13, 45), time(20)])
 
 
@@ -136,7 +138,7 @@ class Timeline(RuleBasedStateMachine):
     def begin(self) -> None:
         self._set_clock(datetime(2026, 1, 1, tzinfo=UTC))
         only_rules()
-        for kind, when in [(BEFORE, OFFSETS[0]), (BEFORE, OFFSETS[1]), (AFTER, When(1440, "hours"))]:
+        for kind, when in [(BEFORE, OFFSETS[0]), (BEFORE, OFFSETS[1]), (BEFORE, OFFSETS[3]), FOLLOW_UP]:
             self._keep(make_rule(when.minutes, offset_unit=when.unit, reminder_type=kind, channels=CHANNELS))
         for kind in (BOOKED, CHANGED, CALLED_OFF):
             self._keep(make_rule(0, offset_unit="minutes", reminder_type=kind, channels=CHANNELS))
@@ -164,6 +166,11 @@ class Timeline(RuleBasedStateMachine):
         patient, person = self.people[who]
         made = make_appointment(at=starts_at, patient=patient, office=self.offices[place], booked_at=self.now)
         self.visits[made.pk] = (made, Visit(person, place, starts_at, booked_at=self.now))
+
+    @rule(who=WHO, clock=CLOCKS)
+    def book_for_tomorrow(self, who: int, clock: time) -> None:
+        """Too late for some reminders, in time for others."""
+        self.book(who, CARACAS, 1, clock)
 
     def _pick(self, which: int, *statuses: str) -> tuple[Appointment, Visit] | None:
         fit = [pair for pair in self.visits.values() if pair[1].status in statuses]
@@ -250,7 +257,12 @@ class Timeline(RuleBasedStateMachine):
             one.save()
             self._keep(one)
 
-    @rule(who=WHO, what=CHANGES_OF_A_PERSON, channel=st.sampled_from(CHANNELS), kind=st.sampled_from(KINDS))
+    @rule(
+        who=WHO,
+        what=CHANGES_OF_A_PERSON,
+        channel=st.sampled_from(OFTEN_WHATSAPP),
+        kind=st.sampled_from(KINDS),
+    )
     def change_a_person(self, who: int, what: str, channel: str, kind: str) -> None:
         patient, person = self.people[who]
         if what == "stop":

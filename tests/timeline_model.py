@@ -80,9 +80,12 @@ class Visit:
     changed_at: datetime | None = None
     """Since when it is as it now is: booked, moved, called off or brought back."""
     completed_at: datetime | None = None
+    expected_at: set[datetime] = field(default_factory=set)
+    """When else the patient may expect it: where nobody has told of a move yet."""
 
     def move(self, starts_at: datetime, now: datetime) -> None:
         if starts_at != self.starts_at:
+            self.expected_at.add(self.starts_at)
             self.starts_at, self.status, self.changed_at = starts_at, "scheduled", now
             self.version += 1
 
@@ -215,7 +218,8 @@ def _objections_of_kind(message: Message) -> Iterator[str]:
             yield "nothing was called off"
     elif visit.status not in OPEN:
         yield f"the visit is {visit.status}"
-    if message.kind in (BOOKED, CHANGED, CALLED_OFF) and now >= visit.starts_at:
+    expected = {visit.starts_at, *(visit.expected_at if message.kind == CALLED_OFF else ())}
+    if message.kind in (BOOKED, CHANGED, CALLED_OFF) and now >= max(expected):
         yield "the visit's time has passed"
     if message.kind in (CHANGED, CALLED_OFF) and visit.changed_at and now < visit.changed_at + PAUSE:
         yield "the pause for an undo is not over"
