@@ -80,21 +80,36 @@ class Visit:
     changed_at: datetime | None = None
     """Since when it is as it now is: booked, moved, called off or brought back."""
     completed_at: datetime | None = None
-    expected_at: set[datetime] = field(default_factory=set)
-    """When else the patient may expect it: where nobody has told of a move yet."""
+    was: list[tuple[datetime, datetime | None]] = field(default_factory=list)
+    """From when on it was at which time; None while it was called off."""
+
+    def __post_init__(self) -> None:
+        self.was.append((self.booked_at, self.starts_at))
+
+    @property
+    def expected_at(self) -> set[datetime]:
+        """When the patient may expect it: also where nobody has told of a move yet."""
+        return {starts_at for _since, starts_at in self.was if starts_at}
+
+    def was_like_this(self, moment: datetime) -> bool:
+        """Whether what it is now it was then already, whatever was done and undone since."""
+        then = [starts_at for since, starts_at in self.was if since <= moment]
+        return bool(then) and then[-1] == self.was[-1][1]
 
     def move(self, starts_at: datetime, now: datetime) -> None:
         if starts_at != self.starts_at:
-            self.expected_at.add(self.starts_at)
             self.starts_at, self.status, self.changed_at = starts_at, "scheduled", now
             self.version += 1
+            self.was.append((now, starts_at))
 
     def cancel(self, now: datetime) -> None:
         self.status, self.changed_at = "cancelled", now
+        self.was.append((now, None))
 
     def reinstate(self, now: datetime) -> None:
         self.status, self.changed_at = "scheduled", now
         self.version += 1
+        self.was.append((now, self.starts_at))
 
 
 @dataclass(eq=False)
@@ -218,8 +233,8 @@ def _objections_of_kind(message: Message) -> Iterator[str]:
             yield "nothing was called off"
     elif visit.status not in OPEN:
         yield f"the visit is {visit.status}"
-    expected = {visit.starts_at, *(visit.expected_at if message.kind == CALLED_OFF else ())}
-    if message.kind in (BOOKED, CHANGED, CALLED_OFF) and now >= max(expected):
+    expected = max(visit.expected_at) if message.kind == CALLED_OFF else visit.starts_at
+    if message.kind in (BOOKED, CHANGED, CALLED_OFF) and now >= expected:
         yield "the visit's time has passed"
-    if message.kind in (CHANGED, CALLED_OFF) and visit.changed_at and now < visit.changed_at + PAUSE:
+    if message.kind in (CHANGED, CALLED_OFF) and not visit.was_like_this(now - PAUSE):
         yield "the pause for an undo is not over"
