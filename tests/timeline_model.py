@@ -236,5 +236,7 @@ def _objections_of_kind(message: Message) -> Iterator[str]:
     expected = max(visit.expected_at) if message.kind == CALLED_OFF else visit.starts_at
     if message.kind in (BOOKED, CHANGED, CALLED_OFF) and now >= expected:
         yield "the visit's time has passed"
-    if message.kind in (CHANGED, CALLED_OFF) and not visit.was_like_this(now - PAUSE):
+    # So near the visit there is no time for a pause.
+    can_wait = visit.was[-1][0] + PAUSE < expected
+    if message.kind in (CHANGED, CALLED_OFF) and can_wait and not visit.was_like_this(now - PAUSE):
         yield "the pause for an undo is not over"
